@@ -1,0 +1,2 @@
+//! The evals.
+fn main() {}

@@ -1,0 +1,15 @@
+//! `rankgate metrics`.
+
+use std::process::ExitCode;
+
+use crate::error::Result;
+
+/// metrics
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Runs it.
+pub fn run(_: Args) -> Result<ExitCode> {
+    super::print("")?;
+    Ok(ExitCode::SUCCESS)
+}

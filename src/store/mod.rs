@@ -1,0 +1,111 @@
+//! SQLite: how a database of this project is opened, and what is kept in one.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::error::{Error, ErrorKind, Result};
+
+pub mod cache;
+pub mod history;
+pub mod index;
+
+/// How long a writer waits for another process before it gives up.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Opens `path`, creating file and folders, and brings its schema up to date.
+///
+/// `migrations[n]` is the SQL that takes a database of version n to version n + 1; the version is kept in
+/// `user_version`. The database is in WAL mode, so readers never block the one writer. Fails when the
+/// database is newer than `migrations` (with what to do) and when the file is not a database.
+pub fn open(path: &Path, migrations: &[&str]) -> Result<Connection> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(|e| Error::io("create the folder", parent, e))?;
+    }
+    let mut connection = Connection::open(path).map_err(|e| failed(path, "open", e))?;
+    migrate(&mut connection, migrations, path)?;
+    Ok(connection)
+}
+
+fn migrate(connection: &mut Connection, migrations: &[&str], path: &Path) -> Result<()> {
+    let newest = migrations.len() as i64;
+    let run = |connection: &mut Connection| -> rusqlite::Result<Option<i64>> {
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        let version = |c: &Connection| c.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+        if version(connection)? == newest {
+            return Ok(None);
+        }
+        // Two processes may both find an old version: the second waits here, then finds nothing to do.
+        let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let found = version(&tx)?;
+        if found > newest {
+            return Ok(Some(found));
+        }
+        for sql in &migrations[found.max(0) as usize..] {
+            tx.execute_batch(sql)?;
+        }
+        tx.pragma_update(None, "user_version", newest)?;
+        tx.commit()?;
+        Ok(None)
+    };
+    match run(connection).map_err(|e| failed(path, "open", e))? {
+        None => Ok(()),
+        Some(found) => Err(Error::new(
+            ErrorKind::Version,
+            format!("{}: format version {found}, this program reads up to {newest}", path.display()),
+        )
+        .with_hint("update rankgate, or move the file away to start a new one")),
+    }
+}
+
+/// A SQLite failure on `path`, in words that say what to do.
+pub fn failed(path: &Path, doing: &str, source: rusqlite::Error) -> Error {
+    use rusqlite::ErrorCode as Code;
+    let (kind, hint) = match source.sqlite_error_code() {
+        Some(Code::NotADatabase | Code::DatabaseCorrupt) => {
+            (ErrorKind::Input, Some("the file is damaged: move it away, it will be made anew"))
+        }
+        Some(Code::DatabaseBusy | Code::DatabaseLocked) => {
+            (ErrorKind::Busy, Some("another process is writing: wait for it and try again"))
+        }
+        Some(Code::DiskFull) => (ErrorKind::Io, Some("the disk is full: free some space")),
+        Some(Code::ReadOnly | Code::CannotOpen | Code::PermissionDenied) => {
+            (ErrorKind::Io, Some("check the permissions, or choose another folder with RANKGATE_HOME"))
+        }
+        _ => (ErrorKind::Internal, None),
+    };
+    let error = Error::new(kind, format!("{}: cannot {doing}", path.display())).with_source(source);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_database_is_refused_with_what_to_do() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("x.db");
+        open(&path, &["create table a(x)", "create table b(x)"]).expect("opens");
+        let error = open(&path, &["create table a(x)"]).expect_err("is newer");
+        assert_eq!(error.kind(), ErrorKind::Version);
+        assert!(error.report().contains("update rankgate"), "{}", error.report());
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_refused_and_kept() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("x.db");
+        std::fs::write(&path, "x".repeat(5000)).expect("writes");
+        let error = open(&path, &[]).expect_err("is damaged");
+        assert!(error.report().contains("damaged"), "{}", error.report());
+        assert_eq!(std::fs::read(&path).expect("is there").len(), 5000);
+    }
+}
