@@ -73,7 +73,8 @@ impl Run {
         let mut known: HashMap<&str, usize> = HashMap::new();
         let (mut current, mut at) = ("", 0);
         let mut tag = None;
-        let span = |part: &str| Span { start: part.as_ptr() as usize - text.as_ptr() as usize, len: part.len() };
+        let span =
+            |part: &str| Span { start: part.as_ptr() as usize - text.as_ptr() as usize, len: part.len() };
         for (number, line) in lines(&text) {
             let mut columns = line.split_ascii_whitespace();
             let (Some(query), Some(_), Some(docid), Some(_), Some(score), Some(last)) = (
@@ -91,8 +92,11 @@ impl Run {
             let score = match score.parse::<f64>() {
                 Ok(score) if !score.is_nan() => score,
                 _ => {
-                    return Err(Error::input(format!("{name}:{number}: score {} is no number", shown(score)))
-                        .with_hint("write a decimal such as 12.5 in column five"));
+                    return Err(Error::input(format!(
+                        "{name}:{number}: score {} is no number",
+                        shown(score)
+                    ))
+                    .with_hint("write a decimal such as 12.5 in column five"));
                 }
             };
             if query != current || rankings.is_empty() {
@@ -107,7 +111,8 @@ impl Run {
         }
         drop(known);
         let tag = tag.ok_or_else(|| {
-            Error::input(format!("{name}: holds no ranking")).with_hint("write `query Q0 docid rank score tag`")
+            Error::input(format!("{name}: holds no ranking"))
+                .with_hint("write `query Q0 docid rank score tag`")
         })?;
         for ranked in &mut rankings {
             ranked.entries.sort_unstable_by(|a, b| by_score(&text, a, b));
@@ -132,7 +137,10 @@ impl Run {
         let mut kept = Vec::new();
         for (query, ranking) in rankings {
             if let Some(hit) = ranking.hits.iter().find(|hit| hit.score.is_nan()) {
-                return Err(Error::input(format!("query `{query}`: the score of `{}` is not a number", hit.docid)));
+                return Err(Error::input(format!(
+                    "query `{query}`: the score of `{}` is not a number",
+                    hit.docid
+                )));
             }
             let query = keep(query);
             let entries = ranking.hits.iter();
@@ -141,7 +149,10 @@ impl Run {
         }
         kept.sort_unstable_by(|a, b| a.query.of(&text).cmp(b.query.of(&text)));
         if let Some(pair) = kept.windows(2).find(|pair| pair[0].query.of(&text) == pair[1].query.of(&text)) {
-            return Err(Error::input(format!("query `{}` is ranked twice in one run", pair[0].query.of(&text))));
+            return Err(Error::input(format!(
+                "query `{}` is ranked twice in one run",
+                pair[0].query.of(&text)
+            )));
         }
         Ok(Self { text, tag, rankings: kept })
     }
@@ -172,7 +183,10 @@ impl Span {
 /// The order of `trec_eval`: score descending, then docid descending.
 fn by_score(text: &str, a: &Entry, b: &Entry) -> Ordering {
     // Scores are never NaN here.
-    b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal).then_with(|| b.docid.of(text).cmp(a.docid.of(text)))
+    b.score
+        .partial_cmp(&a.score)
+        .unwrap_or(Ordering::Equal)
+        .then_with(|| b.docid.of(text).cmp(a.docid.of(text)))
 }
 
 /// Reads a run file; see [`Run::parse`].
@@ -213,7 +227,8 @@ fn write_ranking(out: &mut impl Write, run: &Run, ranked: &Ranked) -> Result<std
     let query = ranked.query.of(text);
     check_name("query", query)?;
     let mut seen = HashSet::new();
-    let entries: Vec<&Entry> = ranked.entries.iter().filter(|entry| seen.insert(entry.docid.of(text))).collect();
+    let entries: Vec<&Entry> =
+        ranked.entries.iter().filter(|entry| seen.insert(entry.docid.of(text))).collect();
     let ordered = entries.windows(2).all(|pair| by_score(text, pair[0], pair[1]).is_le());
     for (index, entry) in entries.iter().enumerate() {
         let docid = entry.docid.of(text);
@@ -266,20 +281,24 @@ pub fn read_qrels(path: &Path) -> Result<Qrels> {
 pub fn parse_qrels(name: &str, bytes: Vec<u8>) -> Result<Qrels> {
     let text = utf8(name, bytes)?;
     let mut lines = lines(&text).peekable();
-    let beir =
-        lines.next_if(|(_, line)| line.split_ascii_whitespace().eq(["query-id", "corpus-id", "score"])).is_some();
+    let beir = lines
+        .next_if(|(_, line)| line.split_ascii_whitespace().eq(["query-id", "corpus-id", "score"]))
+        .is_some();
     let mut judged: HashMap<&str, Vec<(&str, i64, usize)>> = HashMap::new();
     for (number, line) in lines {
-        let (query, docid, grade) = if beir { beir_columns(line) } else { trec_columns(line) }.ok_or_else(|| {
-            let (what, hint) = match beir {
-                true => ("three tab-separated columns", "write `query docid grade`, a tab between each two"),
-                false => (
-                    "four columns",
-                    "write `query 0 docid grade`; a BEIR file begins with `query-id corpus-id score`",
-                ),
-            };
-            Error::input(format!("{name}:{number}: not {what}: {}", shown(line))).with_hint(hint)
-        })?;
+        let (query, docid, grade) =
+            if beir { beir_columns(line) } else { trec_columns(line) }.ok_or_else(|| {
+                let (what, hint) = match beir {
+                    true => {
+                        ("three tab-separated columns", "write `query docid grade`, a tab between each two")
+                    }
+                    false => (
+                        "four columns",
+                        "write `query 0 docid grade`; a BEIR file begins with `query-id corpus-id score`",
+                    ),
+                };
+                Error::input(format!("{name}:{number}: not {what}: {}", shown(line))).with_hint(hint)
+            })?;
         let grade = parse_grade(grade).ok_or_else(|| {
             let what = format!("{name}:{number}: grade {} is not a whole number", shown(grade));
             Error::input(what).with_hint(format!("grades go from -{MAX_GRADE} to {MAX_GRADE}"))
@@ -287,7 +306,9 @@ pub fn parse_qrels(name: &str, bytes: Vec<u8>) -> Result<Qrels> {
         judged.entry(query).or_default().push((docid, grade, number));
     }
     if judged.is_empty() {
-        return Err(Error::input(format!("{name}: holds no judgment")).with_hint("write `query 0 docid grade`"));
+        return Err(
+            Error::input(format!("{name}: holds no judgment")).with_hint("write `query 0 docid grade`")
+        );
     }
     judged.into_iter().map(|(query, list)| Ok((query.to_string(), collect(name, query, list)?))).collect()
 }
