@@ -1,10 +1,13 @@
 //! Documents, queries, judgments and rankings, and the readers of the formats they come in.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::error::Result;
 
 pub mod beir;
 pub mod folder;
@@ -168,5 +171,32 @@ impl Ranking {
 impl FromIterator<Hit> for Ranking {
     fn from_iter<I: IntoIterator<Item = Hit>>(hits: I) -> Self {
         Self { hits: hits.into_iter().collect() }
+    }
+}
+
+/// A corpus on disk, of a form that was recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Corpus {
+    /// A folder in BEIR's form; see [`beir`].
+    Beir(PathBuf),
+    /// A folder of Markdown and text, or one such file; see [`folder`].
+    Folder(PathBuf),
+}
+
+/// Recognises what lies at `path`: with a `corpus.jsonl` it is a BEIR folder, else a folder of documents.
+pub fn open(path: &Path) -> Corpus {
+    if beir::is_beir(path) { Corpus::Beir(path.into()) } else { Corpus::Folder(path.into()) }
+}
+
+impl Corpus {
+    /// Its documents, read one at a time, in an order that is always the same.
+    ///
+    /// Fails at once when the place cannot be read; yields an [`crate::ErrorKind::Input`] error for each document
+    /// that cannot be used, and goes on after it.
+    pub fn documents(&self) -> Result<Box<dyn Iterator<Item = Result<Document>>>> {
+        Ok(match self {
+            Self::Beir(dir) => Box::new(beir::documents(dir)?),
+            Self::Folder(root) => Box::new(folder::documents(root)?),
+        })
     }
 }

@@ -1,1 +1,278 @@
-//! index
+//! An index folder as a search sees it.
+//!
+//! The folder holds a SQLite database (documents, passages, vectors, links) and a lexical side made from it. Both
+//! carry the number of the change that wrote them. When the numbers differ, a process was stopped between the two,
+//! and the lexical side is made again from the database. Writers exclude each other by a lock on a file.
+
+use std::fs::{File, TryLockError};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use once_cell::sync::OnceCell;
+
+use super::bm25::{LEXICAL_VERSION, Lexical, LexicalDoc, LexicalWriter};
+use super::graph::LINKS_VERSION;
+use super::vector::Vectors;
+use crate::error::{Error, ErrorKind, Result};
+use crate::models::Embedder;
+use crate::store::index::{
+    Edge, IndexDb, IndexModel, Meta, SHORT_HASH, StoredDocument, components, no_index,
+};
+use crate::text::chunk::CHUNK_VERSION;
+
+pub(super) const LOCK_FILE: &str = "lock";
+const LEXICAL_DIR: &str = "lexical";
+
+/// How long a process waits for another one before it says so.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Version of everything that is derived from a document's text beside its vectors.
+pub(super) fn passages_version() -> String {
+    format!("{CHUNK_VERSION}/{LINKS_VERSION}")
+}
+
+/// An index, open for searching. Shared between threads.
+pub struct IndexReader {
+    dir: PathBuf,
+    db: Mutex<IndexDb>,
+    meta: Meta,
+    lexical: Lexical,
+    vectors: OnceCell<(IndexModel, Vectors)>,
+}
+
+impl IndexReader {
+    /// Opens the index in the folder `dir`; vectors are loaded when they are first asked for.
+    ///
+    /// Repairs the lexical side when a process was stopped while it wrote. Fails when there is no index, and when
+    /// another version of this program cut the documents into passages: index again then.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let db = IndexDb::open(dir)?;
+        let mut meta = db.meta()?;
+        if meta.generation == 0 {
+            return Err(no_index(dir));
+        }
+        let lexical = match current_lexical(dir, &meta) {
+            Some(lexical) => lexical,
+            None => {
+                let _lock =
+                    lock(dir, || eprintln!("waiting for another process that writes {}", dir.display()))?;
+                // The other process may just have finished a change.
+                meta = db.meta()?;
+                match current_lexical(dir, &meta) {
+                    Some(lexical) => lexical,
+                    None => rebuild_lexical(dir, &db, &mut meta)?,
+                }
+            }
+        };
+        let version = passages_version();
+        if meta.chunks != version {
+            let what = format!(
+                "{}: built with passages of version {}, this program makes {version}",
+                dir.display(),
+                meta.chunks
+            );
+            return Err(Error::new(ErrorKind::Version, what).with_hint(REPAIR));
+        }
+        Ok(Self { dir: dir.to_path_buf(), db: Mutex::new(db), meta, lexical, vectors: OnceCell::new() })
+    }
+
+    fn db(&self) -> MutexGuard<'_, IndexDb> {
+        // A panic elsewhere cannot leave a reading connection half changed.
+        self.db.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Counts the finished changes of the index up to when it was opened.
+    pub fn generation(&self) -> u64 {
+        self.meta.generation
+    }
+
+    /// The model of the vectors; `None` when the index has none.
+    pub fn model(&self) -> Option<&IndexModel> {
+        self.meta.model.as_ref()
+    }
+
+    /// The lexical side.
+    pub fn lexical(&self) -> &Lexical {
+        &self.lexical
+    }
+
+    /// The vectors, `4 × dims` bytes a passage, read once into memory.
+    ///
+    /// Fails when the index has none, and when another model than `embedder` made them: the two are not comparable.
+    pub fn vectors(&self, embedder: &dyn Embedder) -> Result<&Vectors> {
+        let (model, vectors) = self.vectors.get_or_try_init(|| self.load_vectors())?;
+        if model.fingerprint != embedder.fingerprint() {
+            let what = format!(
+                "{}: its vectors were made by `{}` ({}), not by `{}` ({})",
+                self.dir.display(),
+                model.name,
+                model.fingerprint,
+                embedder.name(),
+                embedder.fingerprint(),
+            );
+            return Err(Error::new(ErrorKind::Version, what).with_hint(REPAIR));
+        }
+        Ok(vectors)
+    }
+
+    fn load_vectors(&self) -> Result<(IndexModel, Vectors)> {
+        let mut vectors: Option<Vectors> = None;
+        let meta = self.db().each_vector(|meta, row| {
+            let dims = meta.model.as_ref().map_or(0, |model| model.dims);
+            let vectors = vectors.get_or_insert_with(|| Vectors::new(dims));
+            vectors
+                .push(row.collection, row.key, row.seq, components(row.bytes))
+                .map_err(|e| e.context(self.dir.display()))
+        })?;
+        let model = meta.model.ok_or_else(|| {
+            Error::not_found(format!("{}: the index has no vectors", self.dir.display()))
+                .with_hint("run `rankgate index` again without --no-vectors, or search by words alone")
+        })?;
+        let vectors = vectors.unwrap_or_else(|| Vectors::new(model.dims));
+        Ok((model, vectors))
+    }
+
+    /// The document called `key`; `None` when it has been changed or removed since.
+    pub fn document(&self, key: u64) -> Result<Option<StoredDocument>> {
+        self.db().document(key)
+    }
+
+    /// Whether the document called `key` is still there.
+    pub fn contains(&self, key: u64) -> Result<bool> {
+        self.db().contains(key)
+    }
+
+    /// The byte range in its document's body, and the text, of passage `chunk` of document `key`.
+    pub fn passage(&self, key: u64, chunk: u32) -> Result<Option<(Range<usize>, String)>> {
+        self.db().passage(key, chunk)
+    }
+
+    /// The document that `name` means: an id, or a short content hash such as `#a1b2c3`.
+    ///
+    /// A hash needs at least six hexadecimal digits. `None` when nothing has that name. Fails when several
+    /// documents have it, listing them; a `collection` leaves out the documents of all others.
+    pub fn find(&self, name: &str, collection: Option<&str>) -> Result<Option<StoredDocument>> {
+        let digits = name.strip_prefix('#').map(str::to_ascii_lowercase);
+        let digits = digits
+            .filter(|d| (SHORT_HASH..=64).contains(&d.len()) && d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let mut found = match &digits {
+            Some(digits) => self.db().with_hash(digits)?,
+            None => self.db().with_id(name)?,
+        };
+        found.retain(|document| collection.is_none_or(|wanted| wanted == document.collection));
+        if found.len() < 2 {
+            return Ok(found.pop());
+        }
+        let list: Vec<String> = found
+            .iter()
+            .map(|d| {
+                format!(
+                    "`{}` of collection `{}` (#{})",
+                    d.document.id,
+                    d.collection,
+                    &d.hash[..12.min(d.hash.len())]
+                )
+            })
+            .collect();
+        let hint = if digits.is_some() { "use the id, or more digits" } else { "name the collection" };
+        Err(Error::input(format!("`{name}` may mean {}", list.join(", "))).with_hint(hint))
+    }
+
+    /// Collections and how many documents each has, in the order of names.
+    pub fn collections(&self) -> Result<Vec<(String, u64)>> {
+        self.db().collections()
+    }
+
+    /// Every document's id, sorted, each once.
+    pub fn docids(&self) -> Result<Vec<String>> {
+        self.db().docids()
+    }
+
+    /// Whether any document has a link to follow.
+    pub fn has_links(&self) -> Result<bool> {
+        self.db().has_links()
+    }
+
+    /// The links from and to document `key`; see [`IndexDb::edges`].
+    pub fn edges(&self, key: u64, limit: usize) -> Result<Vec<Edge>> {
+        self.db().edges(key, limit)
+    }
+}
+
+/// What mends an index of another model or version.
+const REPAIR: &str = "run `rankgate index` again to make it anew, or choose another folder with --index";
+
+/// Takes the folder's lock; it is free again when the file is dropped, also by a process that is killed.
+///
+/// Calls `waiting` once when another process still holds it after a second, and waits on.
+pub(super) fn lock(dir: &Path, waiting: impl FnOnce()) -> Result<File> {
+    let path = dir.join(LOCK_FILE);
+    let fail = |e| Error::io("lock", &path, e);
+    let file = File::options().create(true).append(true).open(&path).map_err(fail)?;
+    let started = Instant::now();
+    while started.elapsed() < PATIENCE {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
+            Err(TryLockError::Error(e)) => return Err(fail(e)),
+        }
+    }
+    waiting();
+    file.lock().map_err(fail)?;
+    Ok(file)
+}
+
+/// The folder of the lexical side.
+pub(super) fn lexical_dir(dir: &Path) -> PathBuf {
+    dir.join(LEXICAL_DIR)
+}
+
+/// The lexical side, if it belongs to the state of the database that `meta` describes.
+pub(super) fn current_lexical(dir: &Path, meta: &Meta) -> Option<Lexical> {
+    if meta.lexical != LEXICAL_VERSION {
+        return None;
+    }
+    // Whatever else is wrong with it: it is made from the database, so it can be made again.
+    Lexical::open(&lexical_dir(dir)).ok().filter(|lexical| lexical.generation() == meta.generation)
+}
+
+/// Makes the lexical side from the database, beside the old one. The caller holds the lock.
+pub(super) fn rebuild_lexical(dir: &Path, db: &IndexDb, meta: &mut Meta) -> Result<Lexical> {
+    let new = dir.join("lexical.new");
+    let old = lexical_dir(dir);
+    remove_folder(&new)?;
+    let mut writer = LexicalWriter::open(&new)?;
+    db.each_document(|stored| put(&mut writer, stored.key, &stored.collection, &stored.document))?;
+    writer.commit(meta.generation)?;
+    drop(writer);
+    remove_folder(&old)?;
+    std::fs::rename(&new, &old).map_err(|e| Error::io("rename", &new, e))?;
+    db.set_lexical(LEXICAL_VERSION)?;
+    meta.lexical = LEXICAL_VERSION.to_string();
+    Lexical::open(&old)
+}
+
+/// Hands a document to the lexical side.
+pub(super) fn put(
+    writer: &mut LexicalWriter,
+    key: u64,
+    collection: &str,
+    document: &crate::corpus::Document,
+) -> Result<()> {
+    let crate::corpus::Document { id, title, body, lang } = document;
+    writer.put(key, LexicalDoc { collection, id, title, body, lang: lang.as_deref() })
+}
+
+pub(super) fn remove_folder(path: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", path, e)),
+        _ => Ok(()),
+    }
+}

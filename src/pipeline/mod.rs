@@ -4,6 +4,7 @@ pub mod bm25;
 pub mod fusion;
 pub mod graph;
 pub mod index;
+pub mod indexer;
 pub mod query;
 pub mod rerank;
 pub mod vector;
