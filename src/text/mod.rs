@@ -1,1 +1,15 @@
-//! text
+//! Text: normal forms, words of any script, stems, the query grammar, chunks and snippets.
+
+mod chunk;
+mod grammar;
+mod normalize;
+mod snippet;
+mod stem;
+mod tokens;
+
+pub use chunk::{Chunk, chunks};
+pub use grammar::{LexicalQuery, parse};
+pub use normalize::{fold, normalize};
+pub use snippet::snippet;
+pub use stem::{DEFAULT_LANGUAGE, stem};
+pub use tokens::{Segment, Token, TokenKind, segments, tokens};
