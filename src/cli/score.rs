@@ -1,15 +1,260 @@
-//! `rankgate score`.
+//! `rankgate score`: how well does retrieval work on a corpus with judgments?
 
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
-use crate::error::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// score
+use crate::corpus::{self, JudgedQuery, Ranking};
+use crate::error::{Error, Result};
+use crate::metrics;
+use crate::pipeline::{Pipeline, Request};
+use crate::settings::{Fusion, Settings};
+
+/// Score retrieval on a corpus with judgments
+///
+/// The corpus is a BEIR folder (corpus.jsonl, queries.jsonl, qrels.tsv or qrels/test.tsv), or a folder of
+/// Markdown with a queries.json. It is indexed once under RANKGATE_HOME and kept up to date by content.
+/// Figures are means over the queries that have a relevant document, as trec_eval computes them.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "Examples:
+  rankgate score --corpus scifact
+  rankgate score --corpus docs --queries judged.json --mode bm25 --mode hybrid --json
+  rankgate score --corpus scifact --mode hybrid --run-out hybrid.run")]
+pub struct Args {
+    /// The folder with the documents.
+    #[arg(long, value_name = "DIR")]
+    corpus: PathBuf,
+    /// The judged queries: a queries.json, or a BEIR folder. Default: those of the corpus folder.
+    #[arg(long, value_name = "FILE|DIR")]
+    queries: Option<PathBuf>,
+    /// What to score; repeat it for several. Default: bm25, vector and hybrid.
+    #[arg(long, value_enum)]
+    mode: Vec<Mode>,
+    /// Documents retrieved for each query.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Write the rankings as a TREC run; needs exactly one mode.
+    #[arg(long, value_name = "FILE")]
+    run_out: Option<PathBuf>,
+    /// Index folder to use instead of the one kept for this corpus.
+    #[arg(long, value_name = "DIR")]
+    index: Option<PathBuf>,
+    /// Print one JSON document (schemas/score.schema.json).
+    #[arg(long)]
+    json: bool,
+}
+
+/// A way to retrieve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    /// Words only.
+    Bm25,
+    /// Embeddings only.
+    Vector,
+    /// Both lanes, adaptive fusion and reranking: what `rankgate query` does.
+    Hybrid,
+    /// Both lanes, adaptive fusion, nothing reranked.
+    HybridNoRerank,
+    /// Both lanes by plain reciprocal rank fusion, nothing reranked.
+    Rrf,
+}
+
+impl Mode {
+    const DEFAULT: [Self; 3] = [Self::Bm25, Self::Vector, Self::Hybrid];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bm25 => "bm25",
+            Self::Vector => "vector",
+            Self::Hybrid => "hybrid",
+            Self::HybridNoRerank => "hybrid-no-rerank",
+            Self::Rrf => "rrf",
+        }
+    }
+
+    fn needs_vectors(self) -> bool {
+        self != Self::Bm25
+    }
+
+    fn run(self, pipeline: &Pipeline, mut request: Request) -> Result<Ranking> {
+        match self {
+            Self::Bm25 => pipeline.search(&request),
+            Self::Vector => pipeline.vsearch(&request),
+            Self::Hybrid => pipeline.query(&request),
+            Self::HybridNoRerank | Self::Rrf => {
+                request.rerank = false;
+                request.fusion = Some(if self == Self::Rrf { Fusion::Rrf } else { Fusion::Adaptive });
+                pipeline.query(&request)
+            }
+        }
+        .map(|(ranking, _)| ranking)
+    }
+}
+
+/// What `rankgate score --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// Version of this format.
+    version: u32,
+    /// The corpus folder as given.
+    corpus: String,
+    /// Documents in the index.
+    documents: usize,
+    /// Queries with at least one relevant document; the others are not scored.
+    queries: usize,
+    /// Documents retrieved for each query.
+    limit: u32,
+    /// Fingerprint of the embedder that ran; absent when only words were used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embedder: Option<String>,
+    /// Figures by mode.
+    modes: BTreeMap<&'static str, Figures>,
+}
+
+/// The figures of one mode: means over the queries, each in [0, 1], and milliseconds a query.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct Figures {
+    #[serde(rename = "recall@5")]
+    recall_5: f64,
+    #[serde(rename = "recall@10")]
+    recall_10: f64,
+    #[serde(rename = "recall@100")]
+    recall_100: f64,
+    #[serde(rename = "ndcg@10")]
+    ndcg_10: f64,
+    mrr: f64,
+    map: f64,
+    /// 95 % bootstrap interval of ndcg@10 over the queries.
+    #[serde(rename = "ndcg@10_ci")]
+    ndcg_10_ci: [f64; 2],
+    p50_ms: f64,
+    p95_ms: f64,
+}
 
 /// Runs it.
-pub fn run(_: Args) -> Result<ExitCode> {
-    super::print("")?;
+pub fn run(args: Args) -> Result<ExitCode> {
+    let modes = if args.mode.is_empty() { Mode::DEFAULT.to_vec() } else { args.mode.clone() };
+    if args.run_out.is_some() && modes.len() != 1 {
+        return Err(Error::usage("--run-out writes the rankings of one mode").with_hint("give exactly one --mode"));
+    }
+    let cases = judged_queries(&args)?;
+    let vectors = modes.iter().any(|mode| mode.needs_vectors());
+    let pipeline = open(&args, vectors)?;
+
+    let mut figures = BTreeMap::new();
+    for &mode in &modes {
+        let scored = score(&pipeline, &cases, mode, args.limit)?;
+        if let Some(path) = &args.run_out {
+            let run = cases.iter().zip(&scored.rankings).map(|(case, ranking)| (case.query.id.as_str(), ranking));
+            corpus::trec::write_run(path, run, mode.name())?;
+        }
+        figures.insert(mode.name(), scored.figures);
+    }
+    let output = Output {
+        version: 1,
+        corpus: args.corpus.display().to_string(),
+        documents: pipeline.documents(),
+        queries: cases.len(),
+        limit: args.limit,
+        embedder: pipeline.embedder().filter(|_| vectors).map(|e| e.fingerprint().to_string()),
+        modes: figures,
+    };
+    super::print(&if args.json { super::json(&output) } else { table(&output, &modes) })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The queries to score: those with a relevant document, in the order of their file.
+fn judged_queries(args: &Args) -> Result<Vec<JudgedQuery>> {
+    let source = args.queries.as_ref().unwrap_or(&args.corpus);
+    let mut cases = corpus::judged_queries(source)?;
+    let all = cases.len();
+    cases.retain(|case| case.judgments.values().any(|&grade| grade > 0));
+    if cases.is_empty() {
+        return Err(Error::input(format!("{}: none of {all} queries has a relevant document", source.display())));
+    }
+    Ok(cases)
+}
+
+/// The pipeline over the corpus, indexed first as far as it changed.
+fn open(args: &Args, vectors: bool) -> Result<Pipeline> {
+    let settings = Settings::load(&super::working_folder()?)?;
+    let dir = match &args.index {
+        Some(dir) => dir.clone(),
+        None => super::kept_index("score", &args.corpus)?,
+    };
+    super::index::open_over(&dir, &args.corpus, &settings, vectors)
+}
+
+struct Scored {
+    rankings: Vec<Ranking>,
+    figures: Figures,
+}
+
+fn score(pipeline: &Pipeline, cases: &[JudgedQuery], mode: Mode, limit: u32) -> Result<Scored> {
+    let bar = super::progress(cases.len() as u64, mode.name());
+    let mut rankings = Vec::with_capacity(cases.len());
+    let mut took = Vec::with_capacity(cases.len());
+    for case in cases {
+        let request = Request::from(&case.query).limit(limit as usize);
+        let start = Instant::now();
+        let ranking =
+            mode.run(pipeline, request).map_err(|e| e.context(format_args!("query `{}`", case.query.id)))?;
+        took.push(start.elapsed().as_secs_f64() * 1e3);
+        rankings.push(ranking);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(Scored { figures: figures(cases, &rankings, took), rankings })
+}
+
+fn figures(cases: &[JudgedQuery], rankings: &[Ranking], mut took: Vec<f64>) -> Figures {
+    let each = |measure: &dyn Fn(&[&str], &corpus::Judgments) -> Option<f64>| -> Vec<f64> {
+        let value = |(case, ranking): (&JudgedQuery, &Ranking)| {
+            measure(&ranking.docids().collect::<Vec<_>>(), &case.judgments).unwrap_or(0.0)
+        };
+        cases.iter().zip(rankings).map(value).collect()
+    };
+    let mean = |values: &[f64]| metrics::stats::mean(values);
+    let ndcg = each(&|docs, judged| metrics::ndcg_at(10, docs, judged));
+    let interval = metrics::stats::bootstrap_mean_ci(&ndcg, 0.95, 1000, 42);
+    took.sort_by(f64::total_cmp);
+    Figures {
+        recall_5: mean(&each(&|docs, judged| metrics::recall_at(5, docs, judged))),
+        recall_10: mean(&each(&|docs, judged| metrics::recall_at(10, docs, judged))),
+        recall_100: mean(&each(&|docs, judged| metrics::recall_at(100, docs, judged))),
+        ndcg_10: mean(&ndcg),
+        mrr: mean(&each(&|docs, judged| metrics::reciprocal_rank(docs, judged))),
+        map: mean(&each(&|docs, judged| metrics::average_precision(docs, judged))),
+        ndcg_10_ci: interval,
+        p50_ms: metrics::stats::percentile(&took, 50.0),
+        p95_ms: metrics::stats::percentile(&took, 95.0),
+    }
+}
+
+fn table(output: &Output, modes: &[Mode]) -> String {
+    let mut text = format!(
+        "{}: {} documents, {} queries, {} retrieved each\n\n",
+        output.corpus, output.documents, output.queries, output.limit
+    );
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "{:<17} {:>8} {:>9} {:>10}  {:<22} {:>6} {:>6}  {:>7} {:>7}",
+        "mode", "recall@5", "recall@10", "recall@100", "ndcg@10 (95 %)", "mrr", "map", "p50 ms", "p95 ms"
+    );
+    for mode in modes {
+        let f = &output.modes[mode.name()];
+        let ndcg = format!("{:.4} [{:.3}, {:.3}]", f.ndcg_10, f.ndcg_10_ci[0], f.ndcg_10_ci[1]);
+        let _ = writeln!(
+            text,
+            "{:<17} {:>8.4} {:>9.4} {:>10.4}  {:<22} {:>6.4} {:>6.4}  {:>7.1} {:>7.1}",
+            mode.name(), f.recall_5, f.recall_10, f.recall_100, ndcg, f.mrr, f.map, f.p50_ms, f.p95_ms
+        );
+    }
+    text
 }

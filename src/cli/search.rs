@@ -1,17 +1,173 @@
-//! `rankgate search`.
+//! `rankgate search`, `vsearch` and `query`: one text, one ranking.
 
+use std::fmt::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::error::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// search
+use crate::corpus::Ranking;
+use crate::error::Result;
+use crate::pipeline::{Pipeline, Request};
+use crate::settings::{Fusion, Settings};
+use crate::trace::Trace;
+
+/// The three ways to search.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// xsearch
-    Xsearch,
+    /// Search by words (BM25)
+    ///
+    /// "a phrase" must occur as it stands, -word and -"a phrase" exclude, real-time and DEC-0054 are compounds.
+    /// Documents with all the words come first; if none has them all, those with the most telling ones.
+    Search(Args),
+    /// Search by meaning (embeddings)
+    Vsearch(Args),
+    /// Search by words and meaning, fused and reranked
+    ///
+    /// Parts that begin with term:, intent: or hyde: go to one lane only: words, meaning, or the embedding of a
+    /// hypothetical answer.
+    Query(QueryArgs),
+}
+
+/// What every search takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to look for.
+    #[arg(required = true, allow_hyphen_values = true)]
+    text: Vec<String>,
+    /// How many documents to show.
+    #[arg(long, short = 'n', default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Only documents of this collection.
+    #[arg(long, value_name = "NAME")]
+    collection: Option<String>,
+    /// The index folder. Default: the one in RANKGATE_HOME.
+    #[arg(long, value_name = "DIR")]
+    index: Option<PathBuf>,
+    /// Show what each stage did and what it gave each document.
+    #[arg(long)]
+    explain: bool,
+    /// Print one JSON document (schemas/search.schema.json).
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a hybrid search takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rankgate query \"how do I end the contract early\"
+  rankgate query \"close account\" \"term: termination clause\" \"hyde: The contract ends on 30 days' notice.\"")]
+pub struct QueryArgs {
+    #[command(flatten)]
+    common: Args,
+    /// How words and meaning become one list. Default: the setting, else adaptive.
+    #[arg(long, value_enum)]
+    fusion: Option<FusionArg>,
+    /// Leave the fused list as it is.
+    #[arg(long)]
+    no_rerank: bool,
+    /// Follow links one hop from the best documents.
+    #[arg(long)]
+    graph: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum FusionArg {
+    /// Weighted by how much the collection's words say about the query.
+    Adaptive,
+    /// Reciprocal rank fusion.
+    Rrf,
+}
+
+/// What a search prints with `--json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// Version of this format.
+    version: u32,
+    /// `search`, `vsearch` or `query`.
+    command: &'static str,
+    /// The text as typed.
+    query: String,
+    /// The documents, best first.
+    hits: Ranking,
+    /// What ran, in order.
+    trace: Trace,
 }
 
 /// Runs it.
-pub fn run(_: Command) -> Result<ExitCode> {
+pub fn run(command: Command) -> Result<ExitCode> {
+    let settings = Settings::load(&super::working_folder()?)?;
+    let (name, args, (hits, trace)) = match &command {
+        Command::Search(args) => ("search", args, open(args, &settings, false)?.search(&plain(args))?),
+        Command::Vsearch(args) => ("vsearch", args, open(args, &settings, true)?.vsearch(&plain(args))?),
+        Command::Query(args) => ("query", &args.common, hybrid(args, &settings)?),
+    };
+    let output = Output { version: 1, command: name, query: args.text.join(" "), hits, trace };
+    super::print(&if args.json { super::json(&output) } else { page(&output, args.explain) })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn open(args: &Args, settings: &Settings, vectors: bool) -> Result<Pipeline> {
+    let dir = super::index_folder(args.index.as_deref())?;
+    if vectors { Pipeline::open(&dir, settings) } else { Pipeline::open_lexical(&dir, settings) }
+}
+
+fn plain(args: &Args) -> Request {
+    with_common(Request::new(args.text.join(" ")), args)
+}
+
+fn with_common(mut request: Request, args: &Args) -> Request {
+    request.limit = args.limit as usize;
+    request.collection.clone_from(&args.collection);
+    request
+}
+
+fn hybrid(args: &QueryArgs, settings: &Settings) -> Result<(Ranking, Trace)> {
+    let mut request = with_common(Request::parse(&args.common.text)?, &args.common);
+    request.fusion = args.fusion.map(|fusion| match fusion {
+        FusionArg::Adaptive => Fusion::Adaptive,
+        FusionArg::Rrf => Fusion::Rrf,
+    });
+    request.rerank = !args.no_rerank;
+    request.graph = args.graph.then_some(true);
+    open(&args.common, settings, true)?.query(&request)
+}
+
+fn page(output: &Output, explain: bool) -> String {
+    let mut text = String::new();
+    if output.hits.hits.is_empty() {
+        text.push_str("no document matches\n");
+    }
+    // Writing to a String cannot fail.
+    for (i, hit) in output.hits.hits.iter().enumerate() {
+        let _ = writeln!(text, "{:>2}. {}  {}  {:.4}", i + 1, hit.docid, hit.hash, hit.score);
+        if !hit.title.is_empty() {
+            let _ = writeln!(text, "    {}", hit.title);
+        }
+        if !hit.snippet.is_empty() {
+            let _ = writeln!(text, "    {}", hit.snippet);
+        }
+        if explain {
+            for evidence in &hit.evidence {
+                let _ = writeln!(
+                    text,
+                    "      {:<17} rank {:>3}  score {:>9.4}  adds {:>8.4}",
+                    evidence.stage, evidence.rank, evidence.score, evidence.contribution
+                );
+            }
+        }
+    }
+    if explain {
+        text.push_str("\nstages\n");
+        for stage in &output.trace.stages {
+            let indent = 2 + 2 * stage.depth as usize;
+            let _ = write!(text, "{:indent$}{} {:.1} ms", "", stage.name, stage.took_ms);
+            for (name, value) in &stage.fields {
+                let _ = write!(text, "  {name}={value}");
+            }
+            text.push('\n');
+        }
+    }
+    text
 }

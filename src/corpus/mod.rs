@@ -120,6 +120,29 @@ pub struct Hit {
     /// The passage that matched best.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub snippet: String,
+    /// What each stage said of the document; empty when a ranking does not explain itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+}
+
+/// What one stage said of a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// The stage: `bm25`, `vector`, `late-interaction` …
+    pub stage: String,
+    /// The document's place in the stage's list, from 1.
+    pub rank: usize,
+    /// The stage's own score.
+    pub score: f64,
+    /// What the stage added to the hit's score.
+    pub contribution: f64,
+}
+
+impl Evidence {
+    /// What `stage` said: the place in its list from 1, its own score, and what it added.
+    pub fn new(stage: impl Into<String>, rank: usize, score: impl Into<f64>, contribution: f64) -> Self {
+        Self { stage: stage.into(), rank, score: score.into(), contribution }
+    }
 }
 
 impl Hit {

@@ -1,0 +1,44 @@
+//! `rankgate schemas`: writes the published JSON schemas from the types.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use schemars::{JsonSchema, schema_for};
+
+use crate::error::{Error, Result};
+
+/// Write the JSON schema of every published format into a folder.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder to write to.
+    #[arg(default_value = "schemas")]
+    folder: PathBuf,
+}
+
+/// Writes one file a format; unchanged files are left alone.
+pub fn run(args: Args) -> Result<ExitCode> {
+    std::fs::create_dir_all(&args.folder).map_err(|e| Error::io("create the folder", &args.folder, e))?;
+    for (name, schema) in all() {
+        let path = args.folder.join(format!("{name}.schema.json"));
+        if std::fs::read_to_string(&path).is_ok_and(|old| old == schema) {
+            continue;
+        }
+        std::fs::write(&path, schema).map_err(|e| Error::io("write", &path, e))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every published format: file stem and schema.
+fn all() -> Vec<(&'static str, String)> {
+    vec![
+        ("settings", schema::<crate::settings::Settings>()),
+        ("search", schema::<super::search::Output>()),
+        ("score", schema::<super::score::Output>()),
+    ]
+}
+
+fn schema<T: JsonSchema>() -> String {
+    let mut text = serde_json::to_string_pretty(&schema_for!(T)).expect("a schema is plain JSON");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,127 @@
+//! What a search is asked: a text, structured parts, a collection, a limit.
+
+use crate::corpus::{Mode, Query, QueryMode};
+use crate::error::{Error, Result};
+use crate::settings::Fusion;
+
+/// One search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// What a person typed; goes to both lanes.
+    pub text: String,
+    /// Parts that go to one lane only.
+    pub modes: Vec<QueryMode>,
+    /// Only documents of this collection.
+    pub collection: Option<String>,
+    /// How many hits are wanted.
+    pub limit: usize,
+    /// How the lanes become one; `None` takes the setting.
+    pub fusion: Option<Fusion>,
+    /// Whether the head of the list may be reranked.
+    pub rerank: bool,
+    /// Whether links are followed from the best documents; `None` takes the setting.
+    pub graph: Option<bool>,
+}
+
+impl Request {
+    /// A request for ten hits of `text`, everything else as configured.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            modes: Vec::new(),
+            collection: None,
+            limit: 10,
+            fusion: None,
+            rerank: true,
+            graph: None,
+        }
+    }
+
+    /// The same request for `limit` hits.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// A request from parts as typed: `term: …`, `intent: …` and `hyde: …` go to their lane, everything else
+    /// is joined to the text.
+    ///
+    /// Fails when nothing is asked, or when two hypothetical answers are given.
+    ///
+    /// ```
+    /// use rankgate::pipeline::Request;
+    /// let request = Request::parse(["how to roll back", "term: helm rollback"]).unwrap();
+    /// assert_eq!((request.text.as_str(), request.modes.len()), ("how to roll back", 1));
+    /// ```
+    pub fn parse<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> Result<Self> {
+        let mut text = Vec::new();
+        let mut modes = Vec::new();
+        for part in parts {
+            let part = part.as_ref();
+            match structured(part) {
+                Some(mode) => modes.push(mode),
+                None => text.push(part.to_string()),
+            }
+        }
+        let mut request = Self::new(text.join(" "));
+        request.modes = modes;
+        request.validate()?;
+        Ok(request)
+    }
+
+    /// Checks what no lane could answer: an empty request, or two hypothetical answers.
+    pub(super) fn validate(&self) -> Result<()> {
+        if self.text.trim().is_empty() && self.modes.iter().all(|part| part.text.trim().is_empty()) {
+            return Err(Error::usage("the query is empty").with_hint("say what to look for"));
+        }
+        if self.parts(Mode::Hyde).count() > 1 {
+            return Err(Error::usage("the query has two `hyde:` parts").with_hint("one hypothetical answer is enough"));
+        }
+        Ok(())
+    }
+
+    /// The texts of one structured mode.
+    pub(super) fn parts(&self, mode: Mode) -> impl Iterator<Item = &str> {
+        self.modes.iter().filter(move |part| part.mode == mode).map(|part| part.text.trim()).filter(|t| !t.is_empty())
+    }
+}
+
+impl From<&Query> for Request {
+    fn from(query: &Query) -> Self {
+        let mut request = Self::new(&query.text);
+        request.modes = query.modes.clone();
+        request.collection = query.collection.clone();
+        request
+    }
+}
+
+fn structured(part: &str) -> Option<QueryMode> {
+    let (name, text) = part.split_once(':')?;
+    let mode = match name.trim() {
+        "term" => Mode::Term,
+        "intent" => Mode::Intent,
+        "hyde" => Mode::Hyde,
+        _ => return None,
+    };
+    Some(QueryMode { mode, text: text.trim().to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_go_to_their_lane_and_other_colons_stay_text() {
+        let request = Request::parse(["error: refused", "hyde: The port is closed.", "now"]).expect("parses");
+        assert_eq!(request.text, "error: refused now");
+        assert_eq!(request.parts(Mode::Hyde).collect::<Vec<_>>(), ["The port is closed."]);
+    }
+
+    #[test]
+    fn nothing_asked_and_two_answers_are_refused() {
+        assert!(Request::parse([" "]).is_err());
+        assert!(Request::parse(["term:  "]).is_err());
+        assert!(Request::parse(["hyde: a", "hyde: b"]).is_err());
+    }
+}
