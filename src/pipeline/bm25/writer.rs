@@ -1,0 +1,178 @@
+//! Writing: documents in, one commit a batch.
+
+use std::path::{Path, PathBuf};
+
+use tantivy::directory::{Directory, INDEX_WRITER_LOCK, MmapDirectory};
+use tantivy::indexer::NoMergePolicy;
+use tantivy::schema::{Schema, Term};
+use tantivy::tokenizer::{PreTokenizedString, Token as IndexToken};
+use tantivy::{Index, IndexSettings, IndexWriter, TantivyDocument, TantivyError};
+
+use crate::error::{Error, Result};
+use crate::text::{DEFAULT_LANGUAGE, Token, TokenKind, stem, tokens};
+
+use super::{Fields, LEXICAL_VERSION, failed, generation, schema};
+
+/// Memory for postings before they are written out as a segment.
+const MEMORY: usize = 50_000_000;
+/// More segments than this are merged into one.
+const MANY_SEGMENTS: usize = 8;
+
+/// What is indexed of a document.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LexicalDoc<'a> {
+    /// The collection that it is in.
+    pub collection: &'a str,
+    /// Its id, searched as a path when it contains `/` or ends in a file extension.
+    pub id: &'a str,
+    /// Its title, or empty.
+    pub title: &'a str,
+    /// Its text. A title repeated at its start is counted once, as a title.
+    pub body: &'a str,
+    /// Its language, if stated.
+    pub lang: Option<&'a str>,
+}
+
+/// The one writer of an index folder.
+///
+/// Nothing is visible before [`commit`](Self::commit); a process that dies leaves the last commit.
+pub struct LexicalWriter {
+    dir: PathBuf,
+    writer: IndexWriter,
+    fields: Fields,
+    generation: u64,
+}
+
+impl LexicalWriter {
+    /// Opens the index in `dir` for writing, creating folder and index.
+    ///
+    /// An index of another [`LEXICAL_VERSION`] is emptied, for its words cannot be compared with new ones:
+    /// [`generation`](Self::generation) is then 0. Fails when another process is writing (without waiting),
+    /// and when the folder cannot be written or is damaged.
+    pub fn open(dir: &Path) -> Result<Self> {
+        std::fs::create_dir_all(dir).map_err(|e| Error::io("create the folder", dir, e))?;
+        let (schema, fields) = schema();
+        let open = || -> tantivy::Result<Self> {
+            let directory = MmapDirectory::open(dir)?;
+            let (index, generation) = match usable(&directory, &schema)? {
+                Some(found) => found,
+                None => (anew(dir, directory, schema.clone())?, 0),
+            };
+            let writer = index.writer_with_num_threads(1, MEMORY)?;
+            // Background merges would make the files on disk depend on timing.
+            writer.set_merge_policy(Box::new(NoMergePolicy));
+            Ok(Self { dir: dir.to_owned(), writer, fields, generation })
+        };
+        open().map_err(|e| failed(dir, "open the index for writing", e))
+    }
+
+    /// The generation of the last commit; 0 for an empty index.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Adds a document, in place of one with the same key.
+    pub fn put(&mut self, key: u64, doc: LexicalDoc<'_>) -> Result<()> {
+        self.delete(key);
+        let mut out = TantivyDocument::new();
+        out.add_u64(self.fields.key, key);
+        out.add_text(self.fields.collection, doc.collection);
+        if let Some(lang) = doc.lang {
+            out.add_text(self.fields.lang, lang);
+        }
+        let title = tokens(doc.title);
+        let path = if is_path(doc.id) { tokens(doc.id) } else { Vec::new() };
+        let mut body = tokens(doc.body);
+        if !title.is_empty() && starts_with(&body, &title) {
+            body.drain(..title.len());
+        }
+        for (i, words) in [title, path, body].into_iter().enumerate() {
+            if words.is_empty() {
+                continue;
+            }
+            let stems = words.iter().filter(|t| !matches!(t.kind, TokenKind::Pair | TokenKind::Tail));
+            let stems = stems.map(|t| (stem(&t.text, doc.lang.unwrap_or(DEFAULT_LANGUAGE)), t.position));
+            out.add_pre_tokenized_text(self.fields.stem[i], indexed(stems));
+            let words = words.into_iter().map(|t| (t.text, t.position));
+            out.add_pre_tokenized_text(self.fields.exact[i], indexed(words));
+        }
+        self.writer.add_document(out).map_err(|e| failed(&self.dir, "index a document", e))?;
+        Ok(())
+    }
+
+    /// Removes the document with this key, if there is one.
+    pub fn delete(&mut self, key: u64) {
+        self.writer.delete_term(Term::from_field_u64(self.fields.key, key));
+    }
+
+    /// Removes every document.
+    pub fn clear(&mut self) -> Result<()> {
+        self.writer.delete_all_documents().map_err(|e| failed(&self.dir, "clear the index", e))?;
+        Ok(())
+    }
+
+    /// Makes everything since the last commit visible and durable, as `generation`.
+    pub fn commit(&mut self, generation: u64) -> Result<()> {
+        let mut commit = || -> tantivy::Result<()> {
+            let mut prepared = self.writer.prepare_commit()?;
+            prepared.set_payload(&format!("{LEXICAL_VERSION} {generation}"));
+            prepared.commit()?;
+            let segments = self.writer.index().searchable_segment_metas()?;
+            let deleted: u32 = segments.iter().map(|s| s.num_deleted_docs()).sum();
+            let living: u32 = segments.iter().map(|s| s.num_docs()).sum();
+            if segments.len() > MANY_SEGMENTS || deleted > living / 4 {
+                let ids: Vec<_> = segments.iter().map(|s| s.id()).collect();
+                self.writer.merge(&ids).wait()?;
+                self.writer.garbage_collect_files().wait()?;
+            }
+            Ok(())
+        };
+        commit().map_err(|e| failed(&self.dir, "commit the index", e))?;
+        self.generation = generation;
+        Ok(())
+    }
+}
+
+/// The index in `directory` with its generation, if there is one of this version.
+fn usable(directory: &MmapDirectory, schema: &Schema) -> tantivy::Result<Option<(Index, u64)>> {
+    if !Index::exists(directory)? {
+        return Ok(None);
+    }
+    let index = Index::open(directory.clone())?;
+    let generation = generation(index.load_metas()?.payload.as_deref());
+    Ok(generation.filter(|_| index.schema() == *schema).map(|generation| (index, generation)))
+}
+
+/// An empty index in place of what is there; tantivy collects the files of the old one.
+fn anew(dir: &Path, directory: MmapDirectory, schema: Schema) -> tantivy::Result<Index> {
+    let _lock = directory.acquire_lock(&INDEX_WRITER_LOCK).map_err(|e| TantivyError::LockFailure(e, None))?;
+    match std::fs::remove_file(dir.join("meta.json")) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+        _ => {}
+    }
+    Index::create(directory, schema, IndexSettings::default())
+}
+
+/// Whether an id says something as a path: `docs/auth-flow.md`, not `184` or `a00p0`.
+fn is_path(id: &str) -> bool {
+    let extension = |(stem, ext): (&str, &str)| {
+        !stem.is_empty()
+            && ext.len() <= 8
+            && ext.starts_with(|c: char| c.is_ascii_alphabetic())
+            && ext.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    id.contains('/') || id.rsplit_once('.').is_some_and(extension)
+}
+
+fn starts_with(body: &[Token], title: &[Token]) -> bool {
+    body.len() >= title.len() && body.iter().zip(title).all(|(a, b)| a.text == b.text)
+}
+
+fn indexed(words: impl Iterator<Item = (String, u32)>) -> PreTokenizedString {
+    let token = |(text, position): (String, u32)| IndexToken {
+        text,
+        position: position as usize,
+        ..IndexToken::default()
+    };
+    PreTokenizedString { text: String::new(), tokens: words.map(token).collect() }
+}
