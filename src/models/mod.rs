@@ -1,6 +1,31 @@
 //! Models: the traits a pipeline sees, the catalogue of pinned artefacts, and how they reach the machine.
 
+use std::sync::Arc;
+
 use crate::error::Result;
+use crate::settings::{ModelRole, ModelSettings};
+use crate::store::cache::Cache;
+
+mod cached;
+pub mod catalogue;
+mod check;
+mod e5s1;
+mod embedder;
+mod fake;
+mod fetch;
+mod folder;
+mod hub;
+pub mod inventory;
+mod onnx;
+pub mod onnx_writer;
+pub mod progress;
+mod reranker;
+mod resolve;
+mod runtime;
+mod wheel;
+
+pub use fake::HashEmbedder;
+pub use folder::models_folder;
 
 /// What a text is to an embedder that treats questions and passages differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,4 +86,35 @@ pub trait Reranker: Send + Sync {
     fn fingerprint(&self) -> &str;
     /// One score a passage, in order; higher is more relevant, comparable only for one query.
     fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>>;
+}
+
+/// The embedder that `settings` name, answering from `cache` what it was asked before.
+///
+/// Nothing is loaded until a vector is missing from the cache, and then the model is fetched first, if it is
+/// not on the machine. Two embedders of equal fingerprint give comparable vectors. The name `hash` gives a
+/// [`HashEmbedder`]. Fails when the name is unknown or is no embedder's.
+///
+/// ```no_run
+/// use rankgate::models::{self, TextRole};
+///
+/// let embedder = models::embedder(&Default::default(), None)?;
+/// let vectors = embedder.embed(&["how do I cancel?"], TextRole::Query)?;
+/// assert_eq!(vectors.data.len(), 384);
+/// # Ok::<(), rankgate::Error>(())
+/// ```
+pub fn embedder(settings: &ModelSettings, cache: Option<Arc<Cache>>) -> Result<Arc<dyn Embedder>> {
+    if settings.embedder == resolve::HASH {
+        return Ok(Arc::new(cached::Cached::new(HashEmbedder::default(), None)));
+    }
+    let resolved = resolve::Resolved::find(&settings.embedder, ModelRole::Embedder, settings)?;
+    Ok(Arc::new(cached::Cached::new(embedder::OnnxEmbedder::new(resolved, settings)?, cache)))
+}
+
+/// The cross-encoder that `settings` name, or `None` when they name none; else like [`embedder`].
+pub fn reranker(settings: &ModelSettings, cache: Option<Arc<Cache>>) -> Result<Option<Arc<dyn Reranker>>> {
+    if settings.reranker.is_empty() {
+        return Ok(None);
+    }
+    let resolved = resolve::Resolved::find(&settings.reranker, ModelRole::CrossEncoder, settings)?;
+    Ok(Some(Arc::new(cached::Cached::new(reranker::CrossEncoder::new(resolved, settings)?, cache))))
 }

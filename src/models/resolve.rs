@@ -1,0 +1,130 @@
+//! From a name in the settings to files, conventions and a fingerprint.
+
+use sha2::{Digest, Sha256};
+
+use super::catalogue::{self, Entry, RUNTIME, Use};
+use super::fetch::{Trust, ensure};
+use super::hub::{self, Manifest};
+use super::onnx::Files;
+use super::runtime;
+use crate::corpus::hex;
+use crate::error::{Error, Result};
+use crate::settings::{CustomModel, ModelRole, ModelSettings, Pooling};
+
+/// The deterministic embedder that needs no model.
+pub const HASH: &str = "hash";
+
+/// A model that can be run: of the catalogue or of the settings.
+#[derive(Debug, Clone)]
+pub(super) struct Resolved {
+    pub(super) name: String,
+    pub(super) dims: usize,
+    pub(super) pooling: Pooling,
+    pub(super) query_prefix: String,
+    pub(super) passage_prefix: String,
+    pub(super) max_tokens: usize,
+    source: Source,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    Catalogue(&'static Entry),
+    Hub(CustomModel, Manifest),
+}
+
+impl Resolved {
+    /// The embedder or cross-encoder called `name`. One of the settings is fetched here, if it never was:
+    /// only its files say what it is. Fails when there is none of that name, or it has the other role.
+    pub(super) fn find(name: &str, role: ModelRole, settings: &ModelSettings) -> Result<Self> {
+        if let Some(custom) = settings.custom.get(name) {
+            if custom.role != role {
+                return Err(wrong_role(name, role));
+            }
+            let manifest = hub::ensure(name, custom, settings)?;
+            return Ok(Self {
+                name: name.into(),
+                dims: manifest.dims,
+                pooling: custom.pooling,
+                query_prefix: custom.query_prefix.clone(),
+                passage_prefix: custom.passage_prefix.clone(),
+                max_tokens: custom.max_tokens,
+                source: Source::Hub(custom.clone(), manifest),
+            });
+        }
+        let entry = catalogue::find(name).ok_or_else(|| unknown(name, settings))?;
+        match entry.role {
+            Use::Embedder(conventions) if role == ModelRole::Embedder => Ok(Self::pinned(entry, conventions)),
+            _ => Err(wrong_role(name, role)),
+        }
+    }
+
+    pub(super) fn pinned(entry: &'static Entry, conventions: catalogue::Conventions<'_>) -> Self {
+        Self {
+            name: entry.name.into(),
+            dims: conventions.dims,
+            pooling: conventions.pooling,
+            query_prefix: conventions.query_prefix.into(),
+            passage_prefix: conventions.passage_prefix.into(),
+            max_tokens: conventions.max_tokens,
+            source: Source::Catalogue(entry),
+        }
+    }
+
+    /// The model's files, fetched if need be.
+    pub(super) fn files(&self, settings: &ModelSettings) -> Result<Files> {
+        let (folder, model) = match &self.source {
+            Source::Catalogue(entry) => (ensure(entry, settings, Trust::Size)?, "model.onnx"),
+            Source::Hub(custom, _) => (hub::folder(&self.name)?, custom.file_name()),
+        };
+        Ok(Files {
+            name: self.name.clone(),
+            model: folder.join(model),
+            tokenizer: folder.join("tokenizer.json"),
+            max_tokens: self.max_tokens,
+        })
+    }
+
+    /// SHA-256 over the hashes of the files, the runtime's version and the conventions, in canonical JSON.
+    pub(super) fn fingerprint(&self, settings: &ModelSettings) -> Result<String> {
+        let mut files: Vec<(String, String)> = match &self.source {
+            Source::Catalogue(entry) => {
+                entry.files().iter().map(|file| (file.name.into(), file.sha256.into())).collect()
+            }
+            Source::Hub(_, manifest) => {
+                manifest.files.iter().map(|(name, file)| (name.clone(), file.sha256.clone())).collect()
+            }
+        };
+        files.sort();
+        // Keys in alphabetical order, whatever serde_json's features.
+        let canonical = serde_json::json!([
+            ["files", files],
+            ["max_tokens", self.max_tokens],
+            ["passage_prefix", self.passage_prefix],
+            ["pooling", self.pooling],
+            ["query_prefix", self.query_prefix],
+            ["runtime", runtime::version(settings)?],
+        ]);
+        Ok(hex(&Sha256::digest(canonical.to_string())))
+    }
+}
+
+fn wrong_role(name: &str, role: ModelRole) -> Error {
+    let (wanted, key) = match role {
+        ModelRole::Embedder => ("an embedder", "embedder"),
+        ModelRole::CrossEncoder => ("a cross-encoder", "reranker"),
+    };
+    Error::usage(format!("model `{name}` is not {wanted}"))
+        .with_hint(format!("choose another {key}, or set its `role` in .config/rankgate.toml"))
+}
+
+/// The error for a name that nothing has.
+pub(super) fn unknown(name: &str, settings: &ModelSettings) -> Error {
+    let mut known: Vec<&str> =
+        catalogue::entries().map(|entry| entry.name).filter(|n| *n != RUNTIME).collect();
+    known.extend(settings.custom.keys().map(String::as_str));
+    known.push(HASH);
+    Error::not_found(format!("model `{name}` is not known")).with_hint(format!(
+        "known are {}; add others under [models.custom.NAME] in .config/rankgate.toml",
+        known.join(", ")
+    ))
+}
