@@ -1,2 +1,3 @@
-//! The evals.
-fn main() {}
+//! The evals: every `*.eval.rs` beside this file.
+
+rankgate::evals!();

@@ -18,6 +18,8 @@ pub mod models;
 pub mod harness;
 pub mod pipeline;
 
+pub mod prelude;
+
 #[doc(hidden)]
 pub mod cli;
 

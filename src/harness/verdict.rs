@@ -1,0 +1,256 @@
+//! Verdicts: from trials to a case, from cases to an eval. Pure functions.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::corpus::hex;
+use crate::record::{CaseRecord, Column, EvalRecord, MeanRecord, Score, TrialRecord, Verdict};
+
+use super::measures::mean_interval;
+use super::plan::Plan;
+
+/// What a case showed beside its scores.
+#[derive(Debug, Default)]
+pub struct Extras {
+    pub columns: Vec<Column>,
+    pub columns_error: Option<String>,
+    pub snapshot: Option<String>,
+}
+
+/// Slack for sums of decimal fractions: 0.1 + 0.2 reaches 0.3.
+const SLACK: f64 = 1e-9;
+
+/// Decides a case from its trials.
+pub fn judge_case(plan: &Plan, eval: &str, case: &str, trials: Vec<TrialRecord>, extras: Extras) -> CaseRecord {
+    let scores: Vec<Score> =
+        (0..plan.gauges.len()).map(|i| mean_score(&plan.gauges[i].name, &trials, i)).collect();
+    let known_miss = plan.known_misses.get(case).cloned();
+    let mut record = CaseRecord {
+        eval: eval.into(),
+        case: case.into(),
+        verdict: Verdict::Pass,
+        reason: String::new(),
+        mean: mean(plan.gauges.iter().zip(&scores).filter(|(g, _)| g.gates).filter_map(|(_, s)| s.value)),
+        scores,
+        known_miss,
+        columns: extras.columns,
+        trials,
+    };
+    let column_error = extras.columns_error.map(|error| format!("columns: {error}"));
+    (record.verdict, record.reason) = decide_case(plan, &record, extras.snapshot, column_error);
+    record
+}
+
+fn decide_case(
+    plan: &Plan,
+    record: &CaseRecord,
+    snapshot: Option<String>,
+    column_error: Option<String>,
+) -> (Verdict, String) {
+    let failed = record.trials.iter().find_map(|trial| {
+        let which = if record.trials.len() > 1 { format!("trial {}: ", trial.index + 1) } else { String::new() };
+        trial.error.as_ref().map(|error| format!("{which}{error}"))
+    });
+    let scorer_failed = || {
+        record
+            .scores
+            .iter()
+            .find_map(|score| score.error.as_ref().map(|error| format!("scorer `{}`: {error}", score.scorer)))
+    };
+    if let Some(error) = failed.or_else(scorer_failed).or(column_error) {
+        return (Verdict::Error, error);
+    }
+    if let Some(difference) = snapshot {
+        return (Verdict::Regressed, difference);
+    }
+    let low = below_floor(plan, record);
+    match (&record.known_miss, low) {
+        (Some(why), Some(_)) => (Verdict::Pass, format!("known miss: {why}")),
+        (Some(why), None) => (
+            Verdict::Regressed,
+            format!("a known miss ({why}) is found now: good, remove its `.known_miss(\"{}\", …)`", record.case),
+        ),
+        (None, Some(reason)) => (Verdict::BelowThreshold, reason),
+        (None, None) => match all_skipped(&record.scores) {
+            Some(reason) => (Verdict::Skipped, reason),
+            None => (Verdict::Pass, String::new()),
+        },
+    }
+}
+
+/// Why the case is below its floor, if it is and has one.
+fn below_floor(plan: &Plan, record: &CaseRecord) -> Option<String> {
+    let scored = plan.gauges.iter().zip(&record.scores).filter(|(gauge, score)| gauge.gates && score.value.is_some());
+    let (value, floor) = match plan.case_floor {
+        Some(floor) => (record.mean?, floor),
+        None => {
+            let pairs: Vec<(f64, f64)> =
+                scored.filter_map(|(gauge, score)| Some((score.value?, plan.threshold_of(gauge)?))).collect();
+            (mean(pairs.iter().map(|p| p.0))?, mean(pairs.iter().map(|p| p.1))?)
+        }
+    };
+    (value + SLACK < floor).then(|| format!("{value:.3} < {floor:.3} ({})", scores_in_words(&record.scores)))
+}
+
+fn scores_in_words(scores: &[Score]) -> String {
+    let one = |score: &Score| match score.value {
+        Some(value) => format!("{} {value:.3}", score.scorer),
+        None => format!("{} skipped", score.scorer),
+    };
+    scores.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn all_skipped(scores: &[Score]) -> Option<String> {
+    let first = scores.first()?.skipped.as_ref()?;
+    scores.iter().all(|score| score.skipped.is_some()).then(|| format!("no scorer applies: {first}"))
+}
+
+/// The mean of one scorer over the trials of a case.
+fn mean_score(name: &str, trials: &[TrialRecord], index: usize) -> Score {
+    let scores: Vec<&Score> = trials.iter().filter_map(|trial| trial.scores.get(index)).collect();
+    let values: Vec<f64> = scores.iter().filter_map(|score| score.value).collect();
+    let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let value = mean(values.iter().copied());
+    Score {
+        scorer: name.into(),
+        value,
+        spread: (values.len() > 1).then_some(highest - lowest),
+        skipped: if value.is_none() { scores.iter().find_map(|score| score.skipped.clone()) } else { None },
+        error: scores.iter().find_map(|score| score.error.clone()),
+        detail: if let [only] = scores[..] { only.detail.clone() } else { serde_json::Value::Null },
+    }
+}
+
+/// The record of a case that was left out on purpose.
+pub fn skipped_case(eval: &str, case: &str, reason: &str) -> CaseRecord {
+    CaseRecord {
+        eval: eval.into(),
+        case: case.into(),
+        verdict: Verdict::Skipped,
+        reason: reason.into(),
+        mean: None,
+        scores: Vec::new(),
+        known_miss: None,
+        columns: Vec::new(),
+        trials: Vec::new(),
+    }
+}
+
+/// Decides an eval from the cases that were executed; `ids` are all it has.
+pub fn judge_eval(plan: &Plan, eval: &str, ids: &[String], cases: &[Arc<CaseRecord>]) -> EvalRecord {
+    let means = plan.gauges.iter().enumerate().filter_map(|(i, gauge)| {
+        let values: Vec<f64> =
+            cases.iter().filter_map(|case| case.scores.get(i).and_then(|score| score.value)).collect();
+        let (low, high) = mean_interval(&values);
+        Some(MeanRecord {
+            scorer: gauge.name.clone(),
+            cases: values.len(),
+            mean: mean(values.iter().copied())?,
+            low,
+            high,
+            threshold: plan.threshold_of(gauge),
+            change: None,
+        })
+    });
+    let mut record = EvalRecord {
+        eval: eval.into(),
+        description: plan.description.clone(),
+        verdict: Verdict::Pass,
+        reason: String::new(),
+        complete: cases.len() == ids.len() && plan.only.is_empty(),
+        total: ids.len(),
+        case_set: case_set(ids.iter().filter(|id| !plan.skip_cases.contains_key(*id))),
+        means: means.collect(),
+        took_ms: cases.iter().map(|case| case.took_ms()).sum(),
+        cases: Vec::new(),
+    };
+    (record.verdict, record.reason) = decide_eval(plan, &record, cases);
+    record.cases = cases.iter().map(|case| CaseRecord::clone(case)).collect();
+    record
+}
+
+fn decide_eval(plan: &Plan, record: &EvalRecord, cases: &[Arc<CaseRecord>]) -> (Verdict, String) {
+    if cases.is_empty() {
+        return (Verdict::Empty, "the eval has no cases".into());
+    }
+    let unmeasured: Vec<&str> =
+        cases.iter().filter(|case| case.unmeasured()).map(|case| case.case.as_str()).collect();
+    if let Some(first) = unmeasured.first() {
+        let reason = cases.iter().find(|case| case.case == *first).map(|case| case.reason.as_str());
+        return (
+            Verdict::Error,
+            format!(
+                "{} of {} cases were not measured: {}; {first}: {}",
+                unmeasured.len(),
+                cases.len(),
+                some_of(&unmeasured),
+                reason.unwrap_or_default()
+            ),
+        );
+    }
+    if record.means.is_empty() && !plan.gauges.is_empty() {
+        let reason = cases.iter().map(|case| case.reason.as_str()).find(|reason| !reason.is_empty());
+        return (Verdict::Skipped, reason.unwrap_or("no scorer applies").to_string());
+    }
+    let low = record.means.iter().filter_map(|m| shortfall(plan, m).map(|verdict| (verdict, m)));
+    let low: Vec<(Verdict, &MeanRecord)> = low.collect();
+    let Some((verdict, _)) = low.iter().find(|(v, _)| *v == Verdict::BelowThreshold).or(low.first()) else {
+        return (Verdict::Pass, String::new());
+    };
+    let means: Vec<String> = low.iter().map(|(_, m)| in_words(m)).collect();
+    (*verdict, format!("{}; worst {}", means.join("; "), worst(cases)))
+}
+
+/// The verdict on a mean that does not reach its threshold.
+fn shortfall(plan: &Plan, mean: &MeanRecord) -> Option<Verdict> {
+    let threshold = mean.threshold?;
+    let reached = |value: f64| value + SLACK >= threshold;
+    match plan.confident {
+        false => (!reached(mean.mean)).then_some(Verdict::BelowThreshold),
+        true if reached(mean.low) => None,
+        true if reached(mean.high) => Some(Verdict::Inconclusive),
+        true => Some(Verdict::BelowThreshold),
+    }
+}
+
+fn in_words(m: &MeanRecord) -> String {
+    format!(
+        "{} {:.3} [{:.3}, {:.3}] over {} cases, needs {:.3}",
+        m.scorer,
+        m.mean,
+        m.low,
+        m.high,
+        m.cases,
+        m.threshold.unwrap_or_default()
+    )
+}
+
+/// The three lowest cases by name and mean.
+fn worst(cases: &[Arc<CaseRecord>]) -> String {
+    let mut ranked: Vec<(f64, &str)> =
+        cases.iter().filter_map(|case| Some((case.mean?, case.case.as_str()))).collect();
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    ranked.iter().take(3).map(|(mean, case)| format!("{case} {mean:.3}")).collect::<Vec<_>>().join(", ")
+}
+
+fn some_of(names: &[&str]) -> String {
+    let shown = names.iter().take(5).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > 5 { shown + " …" } else { shown }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, n) = values.fold((0.0, 0u32), |(sum, n), value| (sum + value, n + 1));
+    (n > 0).then(|| sum / f64::from(n))
+}
+
+/// SHA-256 over the ids in order.
+fn case_set<'a>(ids: impl Iterator<Item = &'a String>) -> String {
+    let mut hasher = Sha256::new();
+    for id in ids {
+        hasher.update(id.as_bytes());
+        hasher.update([0]);
+    }
+    hex(&hasher.finalize())
+}
