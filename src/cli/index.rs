@@ -1,18 +1,18 @@
 //! `rankgate index`: makes an index folder hold a corpus.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::corpus::{self, Document};
 use crate::error::{Error, ErrorKind, Result};
-use crate::models::Embedder;
-use crate::pipeline::indexer::{self, IndexReport, Progress};
-use crate::settings::{self, Settings};
+use crate::models::{self, Embedder};
+use crate::pipeline::indexer::{self, IndexReport};
+use crate::pipeline::progress::IndexBar;
+use crate::settings::Settings;
 
 /// Index a folder of Markdown and text, or a BEIR folder.
 ///
@@ -52,17 +52,16 @@ struct Output<'a> {
 
 /// Brings the index up to date and prints what changed. Fails, leaving the index as it was, on bad input.
 pub fn run(args: Args) -> Result<ExitCode> {
-    let dir = match args.index {
-        Some(dir) => dir,
-        None => settings::home()?.join("index"),
-    };
+    let dir = super::index_folder(args.index.as_deref())?;
     let collections = collections(args.paths, args.collection)?;
     let embedder = if args.no_vectors { None } else { Some(embedder()?) };
     let mut reports = Vec::new();
     let mut skipped = Vec::new();
     for (name, paths) in collections {
         let documents = documents(&paths, args.skip_invalid, &mut skipped)?;
-        reports.push(build(&dir, &name, documents, embedder.as_deref())?);
+        let mut bar = IndexBar::new(&name, &dir);
+        let embedder = embedder.as_deref();
+        reports.push(indexer::build(&dir, &name, documents, embedder, &mut |progress| bar.show(progress))?);
     }
     for problem in &skipped {
         eprintln!("left out: {problem}");
@@ -70,9 +69,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if args.json {
         let output =
             Output { version: 1, index: dir.display().to_string(), collections: &reports, skipped: &skipped };
-        let json = serde_json::to_string_pretty(&output)
-            .map_err(|e| Error::new(ErrorKind::Internal, "cannot write the report as JSON").with_source(e))?;
-        super::print(&format!("{json}\n"))?;
+        super::print(&super::json(&output))?;
     } else {
         super::print(&reports.iter().map(summary).collect::<String>())?;
     }
@@ -80,8 +77,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 fn embedder() -> Result<Arc<dyn Embedder>> {
-    let settings = Settings::load(Path::new("."))?;
-    crate::models::embedder(&settings.models, None)
+    let settings = Settings::load(&super::working_folder()?)?;
+    models::embedder(&settings.models, None)
 }
 
 /// The collections to index, by name. Fails when two paths would get the same name.
@@ -120,37 +117,6 @@ fn documents<'a>(
         }
         other => Some(other),
     }))
-}
-
-/// Runs the indexer with a bar on stderr, which a terminal alone shows.
-fn build(
-    dir: &Path,
-    collection: &str,
-    documents: impl Iterator<Item = Result<Document>>,
-    embedder: Option<&dyn Embedder>,
-) -> Result<IndexReport> {
-    let bar = ProgressBar::no_length().with_prefix(collection.to_string());
-    let reading = style("{prefix}: {pos} documents read {spinner}");
-    let embedding = style("{prefix}: {wide_bar} {pos}/{len} documents, {eta} left");
-    bar.set_style(reading);
-    let result = indexer::build(dir, collection, documents, embedder, &mut |progress| match progress {
-        Progress::Waiting => eprintln!("waiting for another process that writes {}", dir.display()),
-        Progress::Read(documents) => bar.set_position(documents),
-        Progress::Embedded { done, total } => {
-            if bar.length() != Some(total) {
-                bar.set_style(embedding.clone());
-                bar.set_length(total);
-                bar.reset_eta();
-            }
-            bar.set_position(done);
-        }
-    });
-    bar.finish_and_clear();
-    result
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 fn summary(report: &IndexReport) -> String {

@@ -1,15 +1,20 @@
 //! The program: one file a subcommand. Each has `Args` (what was typed) and `run(Args) -> Result<ExitCode>`.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
-use crate::error::{Result, exit};
+use crate::error::{Error, Result, exit};
+use crate::settings;
 
 mod index;
 mod metrics;
 mod models;
+mod schemas;
 mod score;
 mod search;
 
@@ -30,6 +35,8 @@ enum Command {
     Score(score::Args),
     #[command(flatten)]
     Search(search::Command),
+    #[command(hide = true)]
+    Schemas(schemas::Args),
 }
 
 /// Parses the command line, runs it, prints an error on stderr and returns the exit code.
@@ -41,6 +48,7 @@ pub fn main() -> ExitCode {
         Command::Metrics(args) => metrics::run(args),
         Command::Score(args) => score::run(args),
         Command::Search(command) => search::run(command),
+        Command::Schemas(args) => schemas::run(args),
     };
     result.unwrap_or_else(|error| {
         // A closed pipe (`rankgate … | head`) is the reader's choice, not a failure.
@@ -54,8 +62,33 @@ fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(i32::from(exit::PASS)),
-        other => other.map_err(|e| crate::error::Error::io("write", std::path::Path::new("stdout"), e)),
+        other => other.map_err(|e| Error::io("write", Path::new("stdout"), e)),
     }
+}
+
+/// A result as one pretty-printed JSON document with a line's end.
+fn json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("results are plain data with text keys");
+    text.push('\n');
+    text
+}
+
+/// The folder whose `.config/rankgate.toml` counts.
+fn working_folder() -> Result<PathBuf> {
+    std::env::current_dir().map_err(|e| Error::io("find the working folder", Path::new("."), e))
+}
+
+/// The index folder that was named, else the one of the user.
+fn index_folder(named: Option<&Path>) -> Result<PathBuf> {
+    named.map_or_else(|| Ok(settings::home()?.join("index")), |dir| Ok(dir.to_path_buf()))
+}
+
+/// A bar on stderr for `len` steps; nothing is shown where stderr is no terminal.
+fn progress(len: u64, name: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix}: {wide_bar} {pos}/{len}, {eta} left");
+    ProgressBar::new(len)
+        .with_prefix(name.to_string())
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 #[cfg(test)]

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
-use crate::corpus::{self, JudgedQuery, Ranking};
+use crate::corpus::{self, JudgedQuery, Judgments, Ranking, trec};
 use crate::error::{Error, Result};
-use crate::metrics;
+use crate::metrics::{self, stats};
 use crate::pipeline::{Pipeline, Request};
-use crate::settings::{Fusion, Settings};
+use crate::settings::{self, Fusion, Settings};
 
 /// Score retrieval on a corpus with judgments
 ///
@@ -104,7 +105,7 @@ pub(super) struct Output {
     /// The corpus folder as given.
     corpus: String,
     /// Documents in the index.
-    documents: usize,
+    documents: u64,
     /// Queries with at least one relevant document; the others are not scored.
     queries: usize,
     /// Documents retrieved for each query.
@@ -150,15 +151,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
     for &mode in &modes {
         let scored = score(&pipeline, &cases, mode, args.limit)?;
         if let Some(path) = &args.run_out {
-            let run = cases.iter().zip(&scored.rankings).map(|(case, ranking)| (case.query.id.as_str(), ranking));
-            corpus::trec::write_run(path, run, mode.name())?;
+            let rankings = cases.iter().zip(&scored.rankings).map(|(case, ranking)| (case.query.id.as_str(), ranking));
+            trec::write_run(path, &trec::Run::from_rankings(mode.name(), rankings)?)?;
         }
         figures.insert(mode.name(), scored.figures);
     }
     let output = Output {
         version: 1,
         corpus: args.corpus.display().to_string(),
-        documents: pipeline.documents(),
+        documents: pipeline.documents()?,
         queries: cases.len(),
         limit: args.limit,
         embedder: pipeline.embedder().filter(|_| vectors).map(|e| e.fingerprint().to_string()),
@@ -185,9 +186,18 @@ fn open(args: &Args, vectors: bool) -> Result<Pipeline> {
     let settings = Settings::load(&super::working_folder()?)?;
     let dir = match &args.index {
         Some(dir) => dir.clone(),
-        None => super::kept_index("score", &args.corpus)?,
+        None => kept_index(&args.corpus, vectors)?,
     };
-    super::index::open_over(&dir, &args.corpus, &settings, vectors)
+    Pipeline::over(&args.corpus, &dir, &settings, None, vectors)
+}
+
+/// Where the index of a scored corpus is kept: by name, and by a hash of the path, as names repeat.
+fn kept_index(folder: &Path, vectors: bool) -> Result<PathBuf> {
+    let folder = folder.canonicalize().map_err(|e| Error::io("read", folder, e))?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let hash = corpus::hex(&Sha256::digest(folder.as_os_str().as_encoded_bytes())[..4]);
+    let kind = if vectors { "" } else { "-words" };
+    Ok(settings::home()?.join("score").join(format!("{name}-{hash}{kind}")))
 }
 
 struct Scored {
@@ -212,27 +222,25 @@ fn score(pipeline: &Pipeline, cases: &[JudgedQuery], mode: Mode, limit: u32) -> 
     Ok(Scored { figures: figures(cases, &rankings, took), rankings })
 }
 
-fn figures(cases: &[JudgedQuery], rankings: &[Ranking], mut took: Vec<f64>) -> Figures {
-    let each = |measure: &dyn Fn(&[&str], &corpus::Judgments) -> Option<f64>| -> Vec<f64> {
-        let value = |(case, ranking): (&JudgedQuery, &Ranking)| {
-            measure(&ranking.docids().collect::<Vec<_>>(), &case.judgments).unwrap_or(0.0)
-        };
-        cases.iter().zip(rankings).map(value).collect()
+fn figures(cases: &[JudgedQuery], rankings: &[Ranking], took: Vec<f64>) -> Figures {
+    // Every case has a relevant document, so every measure is defined.
+    let each = |measure: &dyn Fn(&Ranking, &Judgments) -> Option<f64>| -> Vec<f64> {
+        cases.iter().zip(rankings).filter_map(|(case, ranking)| measure(ranking, &case.judgments)).collect()
     };
-    let mean = |values: &[f64]| metrics::stats::mean(values);
-    let ndcg = each(&|docs, judged| metrics::ndcg_at(10, docs, judged));
-    let interval = metrics::stats::bootstrap_mean_ci(&ndcg, 0.95, 1000, 42);
-    took.sort_by(f64::total_cmp);
+    let mean = |measure: &dyn Fn(&Ranking, &Judgments) -> Option<f64>| stats::mean(&each(measure)).unwrap_or(0.0);
+    let ndcg = each(&|ranking, judged| metrics::ndcg_at(10, ranking.docids(), judged));
+    let interval = stats::bootstrap_mean_ci(&ndcg, 0.95, 1000, 42);
+    let percentile = |p| stats::percentile(&took, p).unwrap_or(0.0);
     Figures {
-        recall_5: mean(&each(&|docs, judged| metrics::recall_at(5, docs, judged))),
-        recall_10: mean(&each(&|docs, judged| metrics::recall_at(10, docs, judged))),
-        recall_100: mean(&each(&|docs, judged| metrics::recall_at(100, docs, judged))),
-        ndcg_10: mean(&ndcg),
-        mrr: mean(&each(&|docs, judged| metrics::reciprocal_rank(docs, judged))),
-        map: mean(&each(&|docs, judged| metrics::average_precision(docs, judged))),
-        ndcg_10_ci: interval,
-        p50_ms: metrics::stats::percentile(&took, 50.0),
-        p95_ms: metrics::stats::percentile(&took, 95.0),
+        recall_5: mean(&|ranking, judged| metrics::recall_at(5, ranking.docids(), judged)),
+        recall_10: mean(&|ranking, judged| metrics::recall_at(10, ranking.docids(), judged)),
+        recall_100: mean(&|ranking, judged| metrics::recall_at(100, ranking.docids(), judged)),
+        ndcg_10: stats::mean(&ndcg).unwrap_or(0.0),
+        mrr: mean(&|ranking, judged| metrics::reciprocal_rank(ranking.docids(), judged)),
+        map: mean(&|ranking, judged| metrics::average_precision(ranking.docids(), judged)),
+        ndcg_10_ci: interval.map_or([0.0; 2], |interval| [interval.low, interval.high]),
+        p50_ms: percentile(50.0),
+        p95_ms: percentile(95.0),
     }
 }
 

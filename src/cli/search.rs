@@ -110,7 +110,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
 
 fn open(args: &Args, settings: &Settings, vectors: bool) -> Result<Pipeline> {
     let dir = super::index_folder(args.index.as_deref())?;
-    if vectors { Pipeline::open(&dir, settings) } else { Pipeline::open_lexical(&dir, settings) }
+    if vectors { Pipeline::open(&dir, settings, None) } else { Pipeline::with_models(&dir, &settings.search, None, None) }
 }
 
 fn plain(args: &Args) -> Request {
@@ -120,6 +120,7 @@ fn plain(args: &Args) -> Request {
 fn with_common(mut request: Request, args: &Args) -> Request {
     request.limit = args.limit as usize;
     request.collection.clone_from(&args.collection);
+    request.snippets = true;
     request
 }
 

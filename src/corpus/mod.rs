@@ -197,6 +197,17 @@ impl FromIterator<Hit> for Ranking {
     }
 }
 
+/// Reads judged queries from a BEIR folder, a folder with a `queries.json`, or such a file.
+///
+/// Fails like [`beir::judged_queries`] and [`queries::read`].
+pub fn judged_queries(path: &Path) -> Result<Vec<JudgedQuery>> {
+    let beside = path.join("queries.json");
+    if path.is_dir() && !beside.is_file() {
+        return beir::judged_queries(path);
+    }
+    queries::read(if path.is_dir() { &beside } else { path })
+}
+
 /// A corpus on disk, of a form that was recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Corpus {

@@ -20,7 +20,7 @@ use crate::models::Embedder;
 use crate::store::index::{
     Edge, IndexDb, IndexModel, Meta, SHORT_HASH, StoredDocument, components, no_index,
 };
-use crate::text::chunk::CHUNK_VERSION;
+use crate::text::CHUNK_VERSION;
 
 pub(super) const LOCK_FILE: &str = "lock";
 const LEXICAL_DIR: &str = "lexical";
@@ -142,6 +142,11 @@ impl IndexReader {
     /// The document called `key`; `None` when it has been changed or removed since.
     pub fn document(&self, key: u64) -> Result<Option<StoredDocument>> {
         self.db().document(key)
+    }
+
+    /// The title of document `key`; `None` when it is gone.
+    pub fn title(&self, key: u64) -> Result<Option<String>> {
+        self.db().title(key)
     }
 
     /// Whether the document called `key` is still there.

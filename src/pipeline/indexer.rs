@@ -17,7 +17,7 @@ use crate::corpus::Document;
 use crate::error::{Error, ErrorKind, Result};
 use crate::models::{Embedder, TextRole};
 use crate::store::index::{DB_FILE, IndexChange, IndexDb, IndexModel, Meta, Parked};
-use crate::text::chunk::chunks;
+use crate::text::chunks;
 
 /// Passages that are embedded, and then kept, at a time.
 const BATCH: usize = 256;
@@ -212,7 +212,7 @@ fn read_in(
                     Some(known) => {
                         report.changed += 1;
                         change.remove(known.key)?;
-                        lexical.get()?.delete(known.key)?;
+                        lexical.get()?.delete(known.key);
                     }
                     None => report.added += 1,
                 }
@@ -232,7 +232,7 @@ fn read_in(
         if !current.contains(&key) {
             report.removed += 1;
             change.remove(key)?;
-            lexical.get()?.delete(key)?;
+            lexical.get()?.delete(key);
         }
     }
     Ok(())

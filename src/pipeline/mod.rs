@@ -1,10 +1,22 @@
 //! The system under test: BM25, vectors, fusion and reranking over an index folder.
+//!
+//! ```text
+//! text ─┬─ bm25 ───────────┬─ fusion ─ feedback ─ graph ─ rerank ─ ranking
+//!       └─ embed ─ vector ─┘
+//! ```
+//!
+//! Every stage is a `tracing` span, so what ran is in the [`Trace`](crate::trace::Trace) that comes back.
 
 pub mod bm25;
-pub mod fusion;
+mod fusion;
 pub mod graph;
 pub mod index;
 pub mod indexer;
-pub mod query;
-pub mod rerank;
+pub mod progress;
+mod query;
+mod request;
+mod rerank;
 pub mod vector;
+
+pub use query::Pipeline;
+pub use request::Request;

@@ -21,6 +21,8 @@ pub struct Request {
     pub rerank: bool,
     /// Whether links are followed from the best documents; `None` takes the setting.
     pub graph: Option<bool>,
+    /// Whether hits carry the stretch of text that matched best.
+    pub snippets: bool,
 }
 
 impl Request {
@@ -34,6 +36,7 @@ impl Request {
             fusion: None,
             rerank: true,
             graph: None,
+            snippets: false,
         }
     }
 
@@ -79,6 +82,15 @@ impl Request {
             return Err(Error::usage("the query has two `hyde:` parts").with_hint("one hypothetical answer is enough"));
         }
         Ok(())
+    }
+
+    /// What is asked in words: the text, else the structured parts.
+    pub(super) fn question(&self) -> String {
+        if self.text.trim().is_empty() {
+            self.modes.iter().map(|part| part.text.trim()).collect::<Vec<_>>().join(" ")
+        } else {
+            self.text.clone()
+        }
     }
 
     /// The texts of one structured mode.

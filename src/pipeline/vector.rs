@@ -48,8 +48,8 @@ impl Vectors {
 
     /// Adds the vector of passage `chunk` of document `key`. Its L2 norm must be 1 for scores to be cosines.
     ///
-    /// Rows of a collection must follow each other, and so must rows of a document. Fails on another number of
-    /// components and on one that is not finite.
+    /// Rows of a collection must follow each other, in the order of keys. Fails on another number of components
+    /// and on one that is not finite.
     pub fn push(
         &mut self,
         collection: &str,
@@ -120,6 +120,53 @@ impl Vectors {
     /// # Ok::<(), rankgate::Error>(())
     /// ```
     pub fn search(&self, query: &[f32], limit: usize, collection: Option<&str>) -> Result<Vec<VectorHit>> {
+        let blocks = self.query(query)?;
+        let mut best = Vec::with_capacity(limit.min(self.len()) + 1);
+        for (name, rows) in &self.collections {
+            if collection.is_none_or(|wanted| wanted == name) {
+                self.scan(&blocks, rows.clone(), limit, &mut best);
+            }
+        }
+        Ok(best)
+    }
+
+    /// The best passage of each of the documents `keys`, in their order; a document without vectors is left out.
+    ///
+    /// Fails like [`search`](Self::search).
+    pub fn nearest(&self, query: &[f32], keys: impl IntoIterator<Item = u64>) -> Result<Vec<VectorHit>> {
+        let blocks = self.query(query)?;
+        let mut found = Vec::new();
+        for key in keys {
+            let mut best = Vec::new();
+            self.scan(&blocks, self.rows_of(key), 1, &mut best);
+            found.extend(best);
+        }
+        Ok(found)
+    }
+
+    /// The vector of passage `chunk` of document `key`, `dims` components; `None` when it has none.
+    pub fn vector(&self, key: u64, chunk: u32) -> Option<impl Iterator<Item = f32> + '_> {
+        let row = self.rows_of(key).find(|&row| self.rows[row].1 == chunk)?;
+        let width = self.dims.div_ceil(WIDTH);
+        let blocks = &self.blocks[row * width..(row + 1) * width];
+        Some(blocks.iter().flat_map(|block| block.0).take(self.dims))
+    }
+
+    /// The rows of a document.
+    fn rows_of(&self, key: u64) -> Range<usize> {
+        for (_, range) in &self.collections {
+            let rows = &self.rows[range.clone()];
+            let start = rows.partition_point(|row| row.0 < key);
+            let count = rows[start..].partition_point(|row| row.0 == key);
+            if count > 0 {
+                return range.start + start..range.start + start + count;
+            }
+        }
+        0..0
+    }
+
+    /// The query in blocks, if it can be compared with the vectors at all.
+    fn query(&self, query: &[f32]) -> Result<Vec<Block>> {
         if query.len() != self.dims || query.iter().any(|component| !component.is_finite()) {
             let what =
                 format!("the query's vector has {} components, the index has {}", query.len(), self.dims);
@@ -129,13 +176,7 @@ impl Vectors {
         for (block, part) in blocks.iter_mut().zip(query.chunks(WIDTH)) {
             block.0[..part.len()].copy_from_slice(part);
         }
-        let mut best = Vec::with_capacity(limit.min(self.len()) + 1);
-        for (name, rows) in &self.collections {
-            if collection.is_none_or(|wanted| wanted == name) {
-                self.scan(&blocks, rows.clone(), limit, &mut best);
-            }
-        }
-        Ok(best)
+        Ok(blocks)
     }
 
     fn scan(&self, query: &[Block], range: Range<usize>, limit: usize, best: &mut Vec<VectorHit>) {
@@ -249,6 +290,20 @@ mod tests {
                 assert!((f64::from(hit.score) - score).abs() < 1e-4, "dims {dims}: {} {score}", hit.score);
             }
         }
+    }
+
+    #[test]
+    fn single_documents_and_vectors_are_found_again() {
+        let mut vectors = Vectors::new(2);
+        for (collection, key, chunk, vector) in
+            [("a", 2, 0, [1.0, 0.0]), ("a", 5, 0, [0.0, 1.0]), ("a", 5, 1, [0.6, 0.8]), ("b", 3, 0, [0.8, 0.6])]
+        {
+            vectors.push(collection, key, chunk, vector).expect("fits");
+        }
+        let hits = vectors.nearest(&[1.0, 0.0], [5, 4, 3]).expect("compares");
+        assert_eq!(hits.iter().map(|hit| (hit.key, hit.chunk)).collect::<Vec<_>>(), [(5, 1), (3, 0)]);
+        assert_eq!(vectors.vector(5, 1).expect("is there").collect::<Vec<_>>(), [0.6, 0.8]);
+        assert!(vectors.vector(5, 2).is_none() && vectors.vector(9, 0).is_none());
     }
 
     #[test]

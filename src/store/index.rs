@@ -186,6 +186,14 @@ impl IndexDb {
         Ok(self.select("key = ?1", [key as i64])?.pop())
     }
 
+    /// The title of document `key`.
+    pub fn title(&self, key: u64) -> Result<Option<String>> {
+        let sql = "select title from documents where key = ?";
+        let select =
+            || self.connection.prepare_cached(sql)?.query_row([key as i64], |row| row.get(0)).optional();
+        select().map_err(|e| failed(&self.path, "read", e))
+    }
+
     /// Whether the document called `key` is still there.
     pub fn contains(&self, key: u64) -> Result<bool> {
         let sql = "select exists (select 1 from documents where key = ?)";

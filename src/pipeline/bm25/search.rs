@@ -48,7 +48,8 @@ pub struct LexicalHit {
     pub key: u64,
     /// Its score, above 0.
     pub score: f32,
-    /// The share of the query's idf mass that it has, from 0 to 1.
+    /// Σ idf² of the query's words that it has over Σ idf² of all of them, from 0 to 1: squares, because function
+    /// words are many and would add up to a large share of a long question.
     pub matched: f32,
 }
 
@@ -290,7 +291,7 @@ impl<'a> Run<'a> {
             let score = &mut self.scores[doc as usize];
             score.score += idf * std::mem::take(&mut self.gains[doc as usize]);
             if wanted.counts {
-                score.matched += idf;
+                score.matched += idf * idf;
                 score.words += 1;
             }
         }
@@ -359,7 +360,8 @@ impl<'a> Run<'a> {
     fn result(self, limit: usize) -> tantivy::Result<LexicalResult> {
         let mass = self.terms.iter().fold(0.0, |sum, term| sum + term.idf);
         let known = self.terms.iter().filter(|term| term.df > 0).fold(0.0, |sum, term| sum + term.idf);
-        let share = |part: f32| if mass > 0.0 { (part / mass).min(1.0) } else { 0.0 };
+        let share = |part: f32, mass: f32| if mass > 0.0 { (part / mass).min(1.0) } else { 0.0 };
+        let squares: f32 = self.terms.iter().map(|term| term.idf * term.idf).sum();
         let mut best: Vec<(f32, Doc)> = (0..self.documents.end)
             .filter(|&doc| self.scope[doc as usize] && self.scores[doc as usize].score > 0.0)
             .map(|doc| (self.scores[doc as usize].score * self.factor(&self.scores[doc as usize]), doc))
@@ -383,12 +385,12 @@ impl<'a> Run<'a> {
             .map(|(&(score, doc), key)| LexicalHit {
                 key,
                 score,
-                matched: share(self.scores[doc as usize].matched),
+                matched: share(self.scores[doc as usize].matched, squares),
             })
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
         hits.truncate(limit);
-        Ok(LexicalResult { hits, coverage: share(known), documents: self.total, level, terms: self.terms })
+        Ok(LexicalResult { hits, coverage: share(known, mass), documents: self.total, level, terms: self.terms })
     }
 }
 

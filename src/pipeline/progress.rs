@@ -1,0 +1,48 @@
+//! How far indexing is, on stderr: a bar on a terminal, nothing elsewhere but what a person must know.
+
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::indexer::Progress;
+
+/// Shows the progress of one collection. The bar goes away when it is dropped.
+pub struct IndexBar {
+    bar: ProgressBar,
+    dir: PathBuf,
+}
+
+impl IndexBar {
+    /// A bar for `collection` of the index in `dir`.
+    pub fn new(collection: &str, dir: &Path) -> Self {
+        let bar = ProgressBar::no_length().with_prefix(collection.to_string());
+        bar.set_style(style("{prefix}: {pos} documents read {spinner}"));
+        Self { bar, dir: dir.to_path_buf() }
+    }
+
+    /// Shows `progress`.
+    pub fn show(&mut self, progress: Progress) {
+        match progress {
+            Progress::Waiting => eprintln!("waiting for another process that writes {}", self.dir.display()),
+            Progress::Read(documents) => self.bar.set_position(documents),
+            Progress::Embedded { done, total } => {
+                if self.bar.length() != Some(total) {
+                    self.bar.set_style(style("{prefix}: {wide_bar} {pos}/{len} documents, {eta} left"));
+                    self.bar.set_length(total);
+                    self.bar.reset_eta();
+                }
+                self.bar.set_position(done);
+            }
+        }
+    }
+}
+
+impl Drop for IndexBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
