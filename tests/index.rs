@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rankgate::models::{Embedder, Embeddings, HashEmbedder, TextRole, TokenVectors};
 use rankgate::pipeline::graph::{self, Bounds, Fallback};
@@ -412,29 +412,29 @@ fn the_command_reports_what_changed() {
 }
 
 /// Lets `child` run for a while, then stops it as a power failure would.
-fn kill_after(mut child: Child, while_ms: u64) -> bool {
-    std::thread::sleep(Duration::from_millis(while_ms));
-    let finished = child.try_wait().unwrap().is_some();
-    if !finished {
-        child.kill().unwrap();
-    }
+fn kill_after(mut child: Child, moment: Duration) {
+    std::thread::sleep(moment);
+    child.kill().unwrap();
     child.wait().unwrap();
-    finished
 }
 
 #[test]
 fn killed_at_any_moment_the_index_is_the_old_or_the_new_one() {
-    const COUNT: usize = 300;
+    const COUNT: usize = 200;
+    const ROUNDS: u32 = 10;
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("index");
     let model = HashEmbedder::default();
     write_corpus(home.path(), COUNT, "edition0");
+    let started = Instant::now();
     assert!(output(home.path(), &["index", "docs"]).status.success());
+    let whole = started.elapsed();
     let mut states = [0, 0];
-    for round in 1..=12u64 {
+    for round in 1..=ROUNDS {
         write_corpus(home.path(), COUNT, &format!("edition{round}"));
-        // Steps of a length that is no divisor of anything, so that the moments differ.
-        kill_after(rankgate(home.path(), &["index", "docs"]).spawn().unwrap(), 3 + round * 37);
+        // From the start of a run to its end, where the two commits are.
+        let moment = whole * round / ROUNDS;
+        kill_after(rankgate(home.path(), &["index", "docs"]).spawn().unwrap(), moment);
         let index = IndexReader::open(&dir).unwrap();
         let [old, new] = [round - 1, round].map(|edition| words(&index, &format!("edition{edition}")).len());
         assert!((old, new) == (COUNT, 0) || (old, new) == (0, COUNT), "round {round}: {old} old, {new} new");
