@@ -176,7 +176,7 @@ impl IndexReader {
     /// The document that `name` means: an id, or a short content hash such as `#a1b2c3`.
     ///
     /// A hash needs at least six hexadecimal digits. `None` when nothing has that name. Fails when several
-    /// documents have it, listing them; a `collection` leaves out the documents of all others.
+    /// documents have it, listing five of them; a `collection` leaves out the documents of all others.
     pub fn find(&self, name: &str, collection: Option<&str>) -> Result<Option<StoredDocument>> {
         let digits = name.strip_prefix('#').map(str::to_ascii_lowercase);
         let digits = digits
@@ -191,6 +191,7 @@ impl IndexReader {
         }
         let list: Vec<String> = found
             .iter()
+            .take(5)
             .map(|d| {
                 format!(
                     "`{}` of collection `{}` (#{})",
