@@ -176,10 +176,11 @@ fn first_heading(text: &str) -> Option<String> {
             continue;
         }
         let level = trimmed.bytes().take_while(|byte| *byte == b'#').count();
-        if (1..=6).contains(&level) && trimmed[level..].starts_with([' ', '\t']) {
-            if let Some(title) = plain(trimmed[level..].trim().trim_end_matches('#')) {
-                return Some(title);
-            }
+        if (1..=6).contains(&level)
+            && trimmed[level..].starts_with([' ', '\t'])
+            && let Some(title) = plain(trimmed[level..].trim().trim_end_matches('#'))
+        {
+            return Some(title);
         }
         if trimmed.len() >= 2 && trimmed.bytes().all(|byte| byte == b'=') && !before.is_empty() {
             return plain(before);

@@ -7,20 +7,22 @@
 use std::fs::{File, TryLockError};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use once_cell::sync::OnceCell;
+use sha2::{Digest, Sha256};
 
 use super::bm25::{LEXICAL_VERSION, Lexical, LexicalDoc, LexicalWriter};
 use super::graph::LINKS_VERSION;
 use super::vector::Vectors;
+use crate::corpus::{Document, hex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::models::Embedder;
 use crate::store::index::{
     Edge, IndexDb, IndexModel, Meta, SHORT_HASH, StoredDocument, components, no_index,
 };
-use crate::text::CHUNK_VERSION;
+use crate::text::chunks;
 
 pub(super) const LOCK_FILE: &str = "lock";
 const LEXICAL_DIR: &str = "lexical";
@@ -28,9 +30,26 @@ const LEXICAL_DIR: &str = "lexical";
 /// How long a process waits for another one before it says so.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Version of everything that is derived from a document's text beside its vectors.
+/// Identifies everything that is derived from a document's text beside its vectors.
+///
+/// The rules for passages are identified by what they make of a text with words, lines, blank lines and another
+/// script, so that nobody has to remember to change a number with them.
 pub(super) fn passages_version() -> String {
-    format!("{CHUNK_VERSION}/{LINKS_VERSION}")
+    static VERSION: OnceLock<String> = OnceLock::new();
+    let version = VERSION.get_or_init(|| {
+        let mut text = String::new();
+        for n in 0..400 {
+            let end = ["\n\n", "\n", " ", "\n- "][n % 4];
+            text += &format!(
+                "Sentence {n} has words, and ends. {}{end}",
+                "\u{6f22}\u{5b57}\u{3002}".repeat(n % 5)
+            );
+        }
+        let cuts: String =
+            chunks(&text).iter().map(|chunk| format!("{} {} ", chunk.start, chunk.end)).collect();
+        format!("{}/{LINKS_VERSION}", &hex(&Sha256::digest(cuts))[..12])
+    });
+    version.clone()
 }
 
 /// An index, open for searching. Shared between threads.
@@ -162,7 +181,7 @@ impl IndexReader {
     /// The document that `name` means: an id, or a short content hash such as `#a1b2c3`.
     ///
     /// A hash needs at least six hexadecimal digits. `None` when nothing has that name. Fails when several
-    /// documents have it, listing them; a `collection` leaves out the documents of all others.
+    /// documents have it, listing five of them; a `collection` leaves out the documents of all others.
     pub fn find(&self, name: &str, collection: Option<&str>) -> Result<Option<StoredDocument>> {
         let digits = name.strip_prefix('#').map(str::to_ascii_lowercase);
         let digits = digits
@@ -177,6 +196,7 @@ impl IndexReader {
         }
         let list: Vec<String> = found
             .iter()
+            .take(5)
             .map(|d| {
                 format!(
                     "`{}` of collection `{}` (#{})",
@@ -265,13 +285,8 @@ pub(super) fn rebuild_lexical(dir: &Path, db: &IndexDb, meta: &mut Meta) -> Resu
 }
 
 /// Hands a document to the lexical side.
-pub(super) fn put(
-    writer: &mut LexicalWriter,
-    key: u64,
-    collection: &str,
-    document: &crate::corpus::Document,
-) -> Result<()> {
-    let crate::corpus::Document { id, title, body, lang } = document;
+pub(super) fn put(writer: &mut LexicalWriter, key: u64, collection: &str, document: &Document) -> Result<()> {
+    let Document { id, title, body, lang } = document;
     writer.put(key, LexicalDoc { collection, id, title, body, lang: lang.as_deref() })
 }
 

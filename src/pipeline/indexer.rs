@@ -282,14 +282,8 @@ struct Passages<'a> {
 impl Passages<'_> {
     fn add(&mut self, key: u64, document: &Document) -> Result<()> {
         self.change.insert_links(key, &graph::links(&document.id, &document.body))?;
-        let mut ranges: Vec<Range<usize>> =
-            chunks(&document.body).iter().map(|chunk| chunk.start..chunk.end).collect();
-        if ranges.is_empty() {
-            // A title alone can be found too.
-            ranges.push(0..0);
-        }
-        for (seq, range) in ranges.into_iter().enumerate() {
-            let seq = seq as u32;
+        for (seq, chunk) in chunks(&document.body).into_iter().enumerate() {
+            let (seq, range) = (seq as u32, chunk.start..chunk.end);
             self.report.passages += 1;
             let text = passage_text(&document.title, &document.body[range.clone()]);
             if self.embedder.is_none() || text.is_empty() {

@@ -206,9 +206,9 @@ impl IndexDb {
         self.select("id = ?1", [id])
     }
 
-    /// The documents whose content hash begins with `digits` in lower case, five at most.
+    /// The documents whose content hash begins with `digits` in lower case, fifty at most.
     pub fn with_hash(&self, digits: &str) -> Result<Vec<StoredDocument>> {
-        self.select("hash >= ?1 and hash < ?1 || 'g' order by hash, collection, id limit 5", [digits])
+        self.select("hash >= ?1 and hash < ?1 || 'g' order by hash, collection, id limit 50", [digits])
     }
 
     fn select(&self, filter: &str, params: impl rusqlite::Params) -> Result<Vec<StoredDocument>> {

@@ -11,9 +11,6 @@ const OVERLAP: usize = BUDGET * 15 / 100;
 /// How far back from the limit a good place to break is looked for.
 const WINDOW: usize = BUDGET * 20 / 100;
 
-/// Names the rules by which a text is cut: an index cut by other rules has to be made anew.
-pub const CHUNK_VERSION: &str = "chunks-1";
-
 /// A piece of a text, as a range of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {

@@ -7,7 +7,7 @@ mod snippet;
 mod stem;
 mod tokens;
 
-pub use chunk::{CHUNK_VERSION, Chunk, chunks};
+pub use chunk::{Chunk, chunks};
 pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
 pub use snippet::snippet;
