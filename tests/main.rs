@@ -1,4 +1,6 @@
 //! The project's integration tests: one binary, so that it links once.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod common;
 mod layers;
+mod metrics_trec;
