@@ -3,4 +3,5 @@
 
 mod common;
 mod layers;
+mod metrics_props;
 mod metrics_trec;

@@ -76,32 +76,12 @@ impl Run {
         let span =
             |part: &str| Span { start: part.as_ptr() as usize - text.as_ptr() as usize, len: part.len() };
         for (number, line) in lines(&text) {
-            let mut columns = line.split_ascii_whitespace();
-            let (Some(query), Some(_), Some(docid), Some(_), Some(score), Some(last)) = (
-                columns.next(),
-                columns.next(),
-                columns.next(),
-                columns.next(),
-                columns.next(),
-                columns.next(),
-            ) else {
-                let found = line.split_ascii_whitespace().count();
-                return Err(Error::input(format!("{name}:{number}: {found} columns where a run has six"))
-                    .with_hint("write `query Q0 docid rank score tag`"));
-            };
-            let score = match score.parse::<f64>() {
-                Ok(score) if !score.is_nan() => score,
-                _ => {
-                    return Err(Error::input(format!(
-                        "{name}:{number}: score {} is no number",
-                        shown(score)
-                    ))
-                    .with_hint("write a decimal such as 12.5 in column five"));
-                }
-            };
+            let (query, docid, score, last) = run_columns(name, number, line)?;
             if query != current || rankings.is_empty() {
                 at = *known.entry(query).or_insert_with(|| {
-                    rankings.push(Ranked { query: span(query), entries: Vec::new() });
+                    // Rankings of one run tend to be of one length.
+                    let entries = Vec::with_capacity(rankings.last().map_or(0, |last| last.entries.len()));
+                    rankings.push(Ranked { query: span(query), entries });
                     rankings.len() - 1
                 });
                 current = query;
@@ -177,6 +157,24 @@ impl Run {
 impl Span {
     fn of(self, text: &str) -> &str {
         &text[self.start..self.start + self.len]
+    }
+}
+
+/// Query, docid, score and tag of a line.
+fn run_columns<'a>(name: &str, number: usize, line: &'a str) -> Result<(&'a str, &'a str, f64, &'a str)> {
+    let mut columns = line.split_ascii_whitespace();
+    let mut next = || columns.next();
+    let (Some(query), Some(_), Some(docid), Some(_), Some(score), Some(tag)) =
+        (next(), next(), next(), next(), next(), next())
+    else {
+        let found = line.split_ascii_whitespace().count();
+        return Err(Error::input(format!("{name}:{number}: {found} columns where a run has six"))
+            .with_hint("write `query Q0 docid rank score tag`"));
+    };
+    match score.parse::<f64>() {
+        Ok(value) if !value.is_nan() => Ok((query, docid, value, tag)),
+        _ => Err(Error::input(format!("{name}:{number}: score {} is no number", shown(score)))
+            .with_hint("write a decimal such as 12.5 in column five")),
     }
 }
 
