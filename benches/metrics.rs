@@ -1,8 +1,8 @@
 //! Speed of `rankgate metrics` on 1,000 queries × 1,000 documents, as a ratio to `trec_eval` in the same run.
 //!
-//! The reference is built with `-O3` from the source folder that `TREC_EVAL_SRC` names (`CC` names the compiler), or
-//! is the ready program that `TREC_EVAL` names; with neither, our times stand alone. Rounds alternate between the
-//! programs, so that a busy machine slows both.
+//! The reference is built with `-O3` from the source folder that `TREC_EVAL_SRC` names (`CC` names the
+//! compiler), or is the ready program that `TREC_EVAL` names; with neither, our times stand alone. Rounds
+//! alternate between the programs, so that a busy machine slows both.
 #![expect(clippy::print_stdout, reason = "a benchmark reports on stdout")]
 
 use std::error::Error;

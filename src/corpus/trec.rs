@@ -1,8 +1,8 @@
 //! TREC files: judgments (`qrels`) and runs, read as `trec_eval` 10 reads them.
 //!
 //! Columns are separated by blanks or tabs. Blank lines, lines that begin with `#` and a byte order mark are
-//! skipped. What `trec_eval` would read as a zero (a score or a grade that is no number) is an error here, with
-//! file and line.
+//! skipped. What `trec_eval` would read as a zero (a score or a grade that is no number) is an error here,
+//! with file and line.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -37,8 +37,8 @@ struct Ranked {
 
 /// Rankings by query, and the tag that names the system which made them.
 ///
-/// Names are slices of one text, so a run of a million lines costs a few dozen allocations. Queries are ordered
-/// by the bytes of their id.
+/// Names are slices of one text, so a run of a million lines costs a few dozen allocations. Queries are
+/// ordered by the bytes of their id.
 ///
 /// ```
 /// use rankgate::corpus::trec::Run;
@@ -61,12 +61,13 @@ pub struct Run {
 impl Run {
     /// Reads the bytes of a run file: `query Q0 docid rank score tag`, further columns ignored.
     ///
-    /// `name` stands for the file in errors. The rank column is ignored: hits are ordered by score, highest first,
-    /// equal scores by the bytes of the docid, last first, as `trec_eval` does. The tag is that of the last line.
-    /// A document that occurs twice under one query is kept twice; the metrics count it where it ranks best.
+    /// `name` stands for the file in errors. The rank column is ignored: hits are ordered by score, highest
+    /// first, equal scores by the bytes of the docid, last first, as `trec_eval` does. The tag is that of the
+    /// last line. A document that occurs twice under one query is kept twice; the metrics count it where it
+    /// ranks best.
     ///
-    /// Fails on text that is not UTF-8, a line of fewer than six columns, a score that is no number, and on a file
-    /// without a ranking.
+    /// Fails on text that is not UTF-8, a line of fewer than six columns, a score that is no number, and on a
+    /// file without a ranking.
     pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Self> {
         let text = utf8(name, bytes)?;
         let mut rankings: Vec<Ranked> = Vec::new();
@@ -192,11 +193,12 @@ pub fn read_run(path: &Path) -> Result<Run> {
     Run::parse(&path.display().to_string(), read(path, "read the run")?)
 }
 
-/// Writes a run file of six columns, whole or not at all: a temporary file beside `path`, then renamed over it.
+/// Writes a run file of six columns, whole or not at all: a temporary file beside `path`, then renamed over
+/// it.
 ///
-/// A reader orders hits by score and docid. Where that would not give the order of the ranking (equal scores), the
-/// query's scores are written as n, n − 1 … 1. A repeated document is written once. A query without hits leaves no
-/// line: evaluate such a run with `-c`, so that it counts as zero.
+/// A reader orders hits by score and docid. Where that would not give the order of the ranking (equal
+/// scores), the query's scores are written as n, n − 1 … 1. A repeated document is written once. A query
+/// without hits leaves no line: evaluate such a run with `-c`, so that it counts as zero.
 ///
 /// Fails when an id or the tag is empty, holds a blank or would read as a comment, or when the disk refuses.
 pub fn write_run(path: &Path, run: &Run) -> Result<()> {
@@ -262,14 +264,14 @@ pub fn read_qrels(path: &Path) -> Result<Qrels> {
     parse_qrels(&path.display().to_string(), read(path, "read the judgments")?)
 }
 
-/// Reads judgments: TREC's `query iteration docid grade`, or BEIR's tab-separated `query docid grade` when the first
-/// line is its header, `query-id corpus-id score`.
+/// Reads judgments: TREC's `query iteration docid grade`, or BEIR's tab-separated `query docid grade` when
+/// the first line is its header, `query-id corpus-id score`.
 ///
 /// `name` stands for the file in errors. A grade is a whole number (`2` or `2.0`) from −[`MAX_GRADE`] to
 /// [`MAX_GRADE`]; below zero means that the document was in the pool and nobody judged it.
 ///
-/// Fails on text that is not UTF-8, a wrong number of columns, a grade that is no such number, a document judged
-/// twice for one query, and on a file without a judgment.
+/// Fails on text that is not UTF-8, a wrong number of columns, a grade that is no such number, a document
+/// judged twice for one query, and on a file without a judgment.
 ///
 /// ```
 /// let qrels = rankgate::corpus::trec::parse_qrels("qrels.txt", b"# made by hand\nq1 0 d1 2\n".to_vec())?;

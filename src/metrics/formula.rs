@@ -88,8 +88,8 @@ pub(super) fn reciprocal_rank(judged: &Judged) -> f64 {
     judged.relevant.first().map_or(0.0, |rank| ratio(1, *rank))
 }
 
-/// Interpolated precision at recall `x`: the best r(k)/k at or behind the relevant document number x·R, rounded half
-/// up. (Version 9 took ⌊x·R + 0.9⌋.)
+/// Interpolated precision at recall `x`: the best r(k)/k at or behind the relevant document number x·R,
+/// rounded half up. (Version 9 took ⌊x·R + 0.9⌋.)
 pub(super) fn interpolated_precision(judged: &Judged, x: f64) -> f64 {
     let needed = ((x * judged.num_relevant as f64).round() as usize).max(1);
     let behind = judged.relevant.iter().zip(1..).skip(needed - 1);
@@ -316,7 +316,8 @@ pub(super) fn ndcg_at_levels(judged: &Judged, gains: &Gains) -> f64 {
     sum / points as f64
 }
 
-/// Σ gain/log2(2 + ideal gain so far − gain so far), divided by the ideal gain; an ideal gain below one counts one.
+/// Σ gain/log2(2 + ideal gain so far − gain so far), divided by the ideal gain; an ideal gain below one
+/// counts one.
 pub(super) fn normalized_gain(judged: &Judged, gains: &Gains) -> f64 {
     let levels = gains.ideal(judged);
     let total = sum(ideal_gains(&levels));
