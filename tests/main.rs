@@ -4,3 +4,7 @@
 mod index;
 mod layers;
 mod lexical;
+mod common;
+mod layers;
+mod metrics_props;
+mod metrics_trec;

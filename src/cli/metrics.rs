@@ -9,9 +9,9 @@ use crate::metrics::{Measures, Options, evaluate};
 
 /// Measure a run file against judgments, as trec_eval does
 ///
-/// Reads TREC files (`query 0 docid grade` and `query Q0 docid rank score tag`; judgments also as BEIR's TSV) and
-/// prints the lines of trec_eval 10, byte for byte. A document that a ranking repeats counts once, where it ranks
-/// best.
+/// Reads TREC files (`query 0 docid grade` and `query Q0 docid rank score tag`; judgments also as BEIR's TSV)
+/// and prints the lines of trec_eval 10, byte for byte. A document that a ranking repeats counts once, where
+/// it ranks best.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = help())]
 pub struct Args {
@@ -31,7 +31,8 @@ pub struct Args {
     #[arg(short, long)]
     complete: bool,
     /// Least grade that counts as relevant
-    #[arg(short, long, value_name = "GRADE", default_value_t = 1, value_parser = clap::value_parser!(i64).range(0..))]
+    #[arg(short, long, value_name = "GRADE", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(i64).range(0..))]
     level: i64,
     /// Look at the first DEPTH documents of each ranking only
     #[arg(short = 'M', long, value_name = "DEPTH", value_parser = clap::value_parser!(u64).range(1..))]

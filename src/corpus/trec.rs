@@ -1,8 +1,8 @@
 //! TREC files: judgments (`qrels`) and runs, read as `trec_eval` 10 reads them.
 //!
 //! Columns are separated by blanks or tabs. Blank lines, lines that begin with `#` and a byte order mark are
-//! skipped. What `trec_eval` would read as a zero (a score or a grade that is no number) is an error here, with
-//! file and line.
+//! skipped. What `trec_eval` would read as a zero (a score or a grade that is no number) is an error here,
+//! with file and line.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -37,8 +37,8 @@ struct Ranked {
 
 /// Rankings by query, and the tag that names the system which made them.
 ///
-/// Names are slices of one text, so a run of a million lines costs a few dozen allocations. Queries are ordered
-/// by the bytes of their id.
+/// Names are slices of one text, so a run of a million lines costs a few dozen allocations. Queries are
+/// ordered by the bytes of their id.
 ///
 /// ```
 /// use rankgate::corpus::trec::Run;
@@ -61,12 +61,13 @@ pub struct Run {
 impl Run {
     /// Reads the bytes of a run file: `query Q0 docid rank score tag`, further columns ignored.
     ///
-    /// `name` stands for the file in errors. The rank column is ignored: hits are ordered by score, highest first,
-    /// equal scores by the bytes of the docid, last first, as `trec_eval` does. The tag is that of the last line.
-    /// A document that occurs twice under one query is kept twice; the metrics count it where it ranks best.
+    /// `name` stands for the file in errors. The rank column is ignored: hits are ordered by score, highest
+    /// first, equal scores by the bytes of the docid, last first, as `trec_eval` does. The tag is that of the
+    /// last line. A document that occurs twice under one query is kept twice; the metrics count it where it
+    /// ranks best.
     ///
-    /// Fails on text that is not UTF-8, a line of fewer than six columns, a score that is no number, and on a file
-    /// without a ranking.
+    /// Fails on text that is not UTF-8, a line of fewer than six columns, a score that is no number, and on a
+    /// file without a ranking.
     pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Self> {
         let text = utf8(name, bytes)?;
         let mut rankings: Vec<Ranked> = Vec::new();
@@ -76,32 +77,12 @@ impl Run {
         let span =
             |part: &str| Span { start: part.as_ptr() as usize - text.as_ptr() as usize, len: part.len() };
         for (number, line) in lines(&text) {
-            let mut columns = line.split_ascii_whitespace();
-            let (Some(query), Some(_), Some(docid), Some(_), Some(score), Some(last)) = (
-                columns.next(),
-                columns.next(),
-                columns.next(),
-                columns.next(),
-                columns.next(),
-                columns.next(),
-            ) else {
-                let found = line.split_ascii_whitespace().count();
-                return Err(Error::input(format!("{name}:{number}: {found} columns where a run has six"))
-                    .with_hint("write `query Q0 docid rank score tag`"));
-            };
-            let score = match score.parse::<f64>() {
-                Ok(score) if !score.is_nan() => score,
-                _ => {
-                    return Err(Error::input(format!(
-                        "{name}:{number}: score {} is no number",
-                        shown(score)
-                    ))
-                    .with_hint("write a decimal such as 12.5 in column five"));
-                }
-            };
+            let (query, docid, score, last) = run_columns(name, number, line)?;
             if query != current || rankings.is_empty() {
                 at = *known.entry(query).or_insert_with(|| {
-                    rankings.push(Ranked { query: span(query), entries: Vec::new() });
+                    // Rankings of one run tend to be of one length.
+                    let entries = Vec::with_capacity(rankings.last().map_or(0, |last| last.entries.len()));
+                    rankings.push(Ranked { query: span(query), entries });
                     rankings.len() - 1
                 });
                 current = query;
@@ -180,6 +161,24 @@ impl Span {
     }
 }
 
+/// Query, docid, score and tag of a line.
+fn run_columns<'a>(name: &str, number: usize, line: &'a str) -> Result<(&'a str, &'a str, f64, &'a str)> {
+    let mut columns = line.split_ascii_whitespace();
+    let mut next = || columns.next();
+    let (Some(query), Some(_), Some(docid), Some(_), Some(score), Some(tag)) =
+        (next(), next(), next(), next(), next(), next())
+    else {
+        let found = line.split_ascii_whitespace().count();
+        return Err(Error::input(format!("{name}:{number}: {found} columns where a run has six"))
+            .with_hint("write `query Q0 docid rank score tag`"));
+    };
+    match score.parse::<f64>() {
+        Ok(value) if !value.is_nan() => Ok((query, docid, value, tag)),
+        _ => Err(Error::input(format!("{name}:{number}: score {} is no number", shown(score)))
+            .with_hint("write a decimal such as 12.5 in column five")),
+    }
+}
+
 /// The order of `trec_eval`: score descending, then docid descending.
 fn by_score(text: &str, a: &Entry, b: &Entry) -> Ordering {
     // Scores are never NaN here.
@@ -194,11 +193,12 @@ pub fn read_run(path: &Path) -> Result<Run> {
     Run::parse(&path.display().to_string(), read(path, "read the run")?)
 }
 
-/// Writes a run file of six columns, whole or not at all: a temporary file beside `path`, then renamed over it.
+/// Writes a run file of six columns, whole or not at all: a temporary file beside `path`, then renamed over
+/// it.
 ///
-/// A reader orders hits by score and docid. Where that would not give the order of the ranking (equal scores), the
-/// query's scores are written as n, n − 1 … 1. A repeated document is written once. A query without hits leaves no
-/// line: evaluate such a run with `-c`, so that it counts as zero.
+/// A reader orders hits by score and docid. Where that would not give the order of the ranking (equal
+/// scores), the query's scores are written as n, n − 1 … 1. A repeated document is written once. A query
+/// without hits leaves no line: evaluate such a run with `-c`, so that it counts as zero.
 ///
 /// Fails when an id or the tag is empty, holds a blank or would read as a comment, or when the disk refuses.
 pub fn write_run(path: &Path, run: &Run) -> Result<()> {
@@ -264,14 +264,14 @@ pub fn read_qrels(path: &Path) -> Result<Qrels> {
     parse_qrels(&path.display().to_string(), read(path, "read the judgments")?)
 }
 
-/// Reads judgments: TREC's `query iteration docid grade`, or BEIR's tab-separated `query docid grade` when the first
-/// line is its header, `query-id corpus-id score`.
+/// Reads judgments: TREC's `query iteration docid grade`, or BEIR's tab-separated `query docid grade` when
+/// the first line is its header, `query-id corpus-id score`.
 ///
 /// `name` stands for the file in errors. A grade is a whole number (`2` or `2.0`) from −[`MAX_GRADE`] to
 /// [`MAX_GRADE`]; below zero means that the document was in the pool and nobody judged it.
 ///
-/// Fails on text that is not UTF-8, a wrong number of columns, a grade that is no such number, a document judged
-/// twice for one query, and on a file without a judgment.
+/// Fails on text that is not UTF-8, a wrong number of columns, a grade that is no such number, a document
+/// judged twice for one query, and on a file without a judgment.
 ///
 /// ```
 /// let qrels = rankgate::corpus::trec::parse_qrels("qrels.txt", b"# made by hand\nq1 0 d1 2\n".to_vec())?;

@@ -55,9 +55,10 @@ pub struct Evaluation {
 
 /// Measures `run` against `qrels` as `trec_eval` does.
 ///
-/// Queries without judgments are left out, and so are judged queries without a ranking unless `options.complete`.
-/// Where a measure is not defined for a query (nothing relevant, nothing retrieved), its value is 0, as in
-/// `trec_eval`. A document that a ranking repeats counts once, where it ranks best; `trec_eval` refuses such a run.
+/// Queries without judgments are left out, and so are judged queries without a ranking unless
+/// `options.complete`. Where a measure is not defined for a query (nothing relevant, nothing retrieved), its
+/// value is 0, as in `trec_eval`. A document that a ranking repeats counts once, where it ranks best;
+/// `trec_eval` refuses such a run.
 ///
 /// Fails when no query has both a ranking and judgments.
 ///
@@ -209,7 +210,8 @@ impl Evaluation {
         }
     }
 
-    /// The value of a column such as `ndcg_cut_10` over all queries; `None` when it was not asked for or is text.
+    /// The value of a column such as `ndcg_cut_10` over all queries; `None` when it was not asked for or is
+    /// text.
     pub fn mean(&self, column: &str) -> Option<f64> {
         let at = self.columns.iter().position(|name| name == column)?;
         number(self.summary[at].as_ref()?)

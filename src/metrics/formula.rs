@@ -56,12 +56,8 @@ pub(super) fn r_precision(judged: &Judged) -> f64 {
 
 /// Precision at the multiple `x` of R: r(c)/c with c = ⌊x·R + 0.9⌋.
 pub(super) fn r_precision_multiple(judged: &Judged, x: f64) -> f64 {
-    let cut = share_of_relevant(judged, x);
+    let cut = (x * judged.num_relevant as f64 + 0.9) as usize;
     ratio(judged.hits(cut), cut)
-}
-
-fn share_of_relevant(judged: &Judged, x: f64) -> usize {
-    (x * judged.num_relevant as f64 + 0.9) as usize
 }
 
 /// Binary preference (Buckley and Voorhees, SIGIR 2004): how seldom judged non-relevant documents come first.
@@ -92,9 +88,10 @@ pub(super) fn reciprocal_rank(judged: &Judged) -> f64 {
     judged.relevant.first().map_or(0.0, |rank| ratio(1, *rank))
 }
 
-/// Interpolated precision at recall `x`: the best r(k)/k at or behind the document that reaches x·R.
+/// Interpolated precision at recall `x`: the best r(k)/k at or behind the relevant document number x·R,
+/// rounded half up. (Version 9 took ⌊x·R + 0.9⌋.)
 pub(super) fn interpolated_precision(judged: &Judged, x: f64) -> f64 {
-    let needed = share_of_relevant(judged, x).max(1);
+    let needed = ((x * judged.num_relevant as f64).round() as usize).max(1);
     let behind = judged.relevant.iter().zip(1..).skip(needed - 1);
     behind.map(|(rank, hits)| ratio(hits, *rank)).fold(0.0, f64::max)
 }
@@ -319,7 +316,8 @@ pub(super) fn ndcg_at_levels(judged: &Judged, gains: &Gains) -> f64 {
     sum / points as f64
 }
 
-/// Σ gain/log2(2 + ideal gain so far − gain so far), divided by the ideal gain; an ideal gain below one counts one.
+/// Σ gain/log2(2 + ideal gain so far − gain so far), divided by the ideal gain; an ideal gain below one
+/// counts one.
 pub(super) fn normalized_gain(judged: &Judged, gains: &Gains) -> f64 {
     let levels = gains.ideal(judged);
     let total = sum(ideal_gains(&levels));

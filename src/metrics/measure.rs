@@ -260,11 +260,11 @@ fn usage(name: &str, formula: Formula) -> String {
 pub struct Measures(pub(super) Vec<Measure>);
 
 impl Measures {
-    /// Reads names as `trec_eval -m` takes them: `map`, `ndcg_cut.10,20`, `ndcg.1=3,2=9`, or a set of measures
-    /// (`official`, `set`, `all_trec`). None at all means `official`.
+    /// Reads names as `trec_eval -m` takes them: `map`, `ndcg_cut.10,20`, `ndcg.1=3,2=9`, or a set of
+    /// measures (`official`, `set`, `all_trec`). None at all means `official`.
     ///
-    /// Fails on an unknown name, with the nearest ones, on parameters that the measure cannot take, and on one
-    /// measure with two different lists of parameters (`trec_eval` would drop the second without a word).
+    /// Fails on an unknown name, with the nearest ones, on parameters that the measure cannot take, and on
+    /// one measure with two different lists of parameters (`trec_eval` would drop the second without a word).
     pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Self> {
         let mut chosen: Vec<(bool, Option<&str>)> = vec![(false, None); TABLE.len()];
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
@@ -310,7 +310,7 @@ impl Measures {
         for row in TABLE {
             let parameters = match usage(row.name, row.formula) {
                 _ if matches!(row.formula, WithGains(_)) => " [.grade=gain,…]".to_string(),
-                shown => shown.split_once('.').map_or(String::new(), |(_, list)| format!(" [.{list}]")),
+                shown => shown.split_once('.').map_or_else(String::new, |(_, list)| format!(" [.{list}]")),
             };
             text += &format!("  {:<22} {}{parameters}\n", row.name, row.about);
         }
@@ -319,8 +319,9 @@ impl Measures {
 }
 
 fn unknown(name: &str) -> Error {
-    if let Some((_, why)) = LEFT_OUT.iter().find(|(left, _)| name.split('_').next() == left.split('_').next())
-    {
+    let left_out =
+        |left: &str| name == left || name.strip_prefix(left).is_some_and(|rest| rest.starts_with('_'));
+    if let Some((_, why)) = LEFT_OUT.iter().find(|(left, _)| left_out(left)) {
         return Error::usage(format!("measure `{name}` is left out: {why}"));
     }
     let names = SETS.iter().map(|(name, _, _)| *name).chain(TABLE.iter().map(|row| row.name));

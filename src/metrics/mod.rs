@@ -14,9 +14,10 @@
 //! assert!((ndcg_at(3, ranking, &judgments).expect("is defined") - expected).abs() < 1e-12);
 //! ```
 //!
-//! The same three rules hold for all of them. A document is relevant from grade 1. A document that comes again is
-//! passed over, so that ranks count distinct documents. Where nothing is relevant no metric says anything, and the
-//! result is `None`: leave such a query out of a mean. (`trec_eval` counts it as 0; so does [`evaluate`].)
+//! The same three rules hold for all of them. A document is relevant from grade 1. A document that comes
+//! again is passed over, so that ranks count distinct documents. Where nothing is relevant no metric says
+//! anything, and the result is `None`: leave such a query out of a mean. (`trec_eval` counts it as 0; so does
+//! [`evaluate`].)
 
 use crate::corpus::Judgments;
 
@@ -51,8 +52,8 @@ pub fn recall_at<'a>(
     score(ranking, judgments, |judged| formula::recall(judged, k))
 }
 
-/// Precision: the relevant ones among the first `k`, divided by `k` even if fewer were retrieved; 0 for `k` = 0.
-/// `P_k` of `trec_eval`.
+/// Precision: the relevant ones among the first `k`, divided by `k` even if fewer were retrieved; 0 for `k` =
+/// 0. `P_k` of `trec_eval`.
 pub fn precision_at<'a>(
     k: usize,
     ranking: impl IntoIterator<Item = &'a str>,
@@ -107,8 +108,9 @@ pub fn average_precision<'a>(
     score(ranking, judgments, formula::average_precision)
 }
 
-/// Normalised discounted cumulative gain of the first `k`: gain = grade, discount log2(rank + 1), divided by the
-/// same sum for the best order of all judged documents (Järvelin and Kekäläinen 2002). `ndcg_cut_k` of `trec_eval`.
+/// Normalised discounted cumulative gain of the first `k`: gain = grade, discount log2(rank + 1), divided by
+/// the same sum for the best order of all judged documents (Järvelin and Kekäläinen 2002). `ndcg_cut_k` of
+/// `trec_eval`.
 pub fn ndcg_at<'a>(
     k: usize,
     ranking: impl IntoIterator<Item = &'a str>,
@@ -117,8 +119,8 @@ pub fn ndcg_at<'a>(
     score(ranking, judgments, |judged| formula::ndcg_cut(judged, k))
 }
 
-/// The same with gain = 2^grade − 1, which sets high grades further apart (Burges et al. 2005). Grades above 1000
-/// count as 1000. `trec_eval` has no such measure; with grades 0 and 1 it equals [`ndcg_at`].
+/// The same with gain = 2^grade − 1, which sets high grades further apart (Burges et al. 2005). Grades above
+/// 1000 count as 1000. `trec_eval` has no such measure; with grades 0 and 1 it equals [`ndcg_at`].
 pub fn ndcg_exp_at<'a>(
     k: usize,
     ranking: impl IntoIterator<Item = &'a str>,
@@ -128,8 +130,8 @@ pub fn ndcg_exp_at<'a>(
     score(ranking, judgments, |judged| formula::ndcg_cut_with(judged, k, gain))
 }
 
-/// The share of the first `k` places that hold a document somebody judged, whatever the grade. A low value means
-/// that the other metrics rest on guesses: what nobody judged counts as not relevant.
+/// The share of the first `k` places that hold a document somebody judged, whatever the grade. A low value
+/// means that the other metrics rest on guesses: what nobody judged counts as not relevant.
 ///
 /// Empty places of a short ranking count as judged; 1 for `k` = 0. 1 − `unj_k` of `trec_eval`.
 pub fn judged_at<'a>(

@@ -28,8 +28,8 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The nearest-rank percentile, always one of the values: number ⌈p/100·n⌉ of them in ascending order, the first for
-/// `p` ≤ 0 and the last for `p` ≥ 100. `None` for no values.
+/// The nearest-rank percentile, always one of the values: number ⌈p/100·n⌉ of them in ascending order, the
+/// first for `p` ≤ 0 and the last for `p` ≥ 100. `None` for no values.
 ///
 /// ```
 /// use rankgate::metrics::stats::percentile;
@@ -49,11 +49,11 @@ fn at_percentile(sorted: &[f64], p: f64) -> Option<f64> {
     sorted.get(rank.saturating_sub(1).min(last)).copied()
 }
 
-/// A percentile bootstrap interval of the mean (Efron 1979): the middle `level` of the means of `resamples` samples,
-/// each drawn from `values` with replacement.
+/// A percentile bootstrap interval of the mean (Efron 1979): the middle `level` of the means of `resamples`
+/// samples, each drawn from `values` with replacement.
 ///
-/// `None` for no values, no resamples, or a level outside (0, 1). One value, or equal ones, give an interval of no
-/// width: it says nothing then.
+/// `None` for no values, no resamples, or a level outside (0, 1). One value, or equal ones, give an interval
+/// of no width: it says nothing then.
 ///
 /// ```
 /// use rankgate::metrics::stats::bootstrap_mean_ci;
@@ -76,8 +76,9 @@ pub fn bootstrap_mean_ci(values: &[f64], level: f64, resamples: usize, seed: u64
     Some(Interval { low: at_percentile(&means, tail)?, high: at_percentile(&means, 100.0 - tail)? })
 }
 
-/// How much `after` is above `before`, case by case, with a bootstrap interval of the mean difference. An interval
-/// that excludes 0 speaks for a real change. The pairing removes what the cases differ by among themselves.
+/// How much `after` is above `before`, case by case, with a bootstrap interval of the mean difference. An
+/// interval that excludes 0 speaks for a real change. The pairing removes what the cases differ by among
+/// themselves.
 ///
 /// `None` when the two differ in length, and where [`bootstrap_mean_ci`] has none.
 ///
@@ -101,8 +102,8 @@ pub fn paired_difference(
     Some(Difference { mean: mean(&differences)?, interval })
 }
 
-/// The score interval of a share, `successes` of `n` (Wilson 1927): right for few cases and for shares near 0 or 1,
-/// where the bootstrap has no width.
+/// The score interval of a share, `successes` of `n` (Wilson 1927): right for few cases and for shares near 0
+/// or 1, where the bootstrap has no width.
 ///
 /// `None` when `n` is 0 or less than `successes`, or for a level outside (0, 1).
 ///
