@@ -14,8 +14,8 @@
 //! many forms and fields it is found in, so scores depend on the documents alone: not on other collections,
 //! on the order of indexing or on what was deleted.
 //!
-//! What is asked for is relaxed in grades, each word as little as it needs ([`plan`]); among documents
-//! those with every word come first in all but extreme cases, because their score is doubled.
+//! What is asked for is relaxed in grades, each word as little as it needs (the table in `bm25/plan.rs`).
+//! Documents with any of the words are found, and the score of those with every word is doubled.
 
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions,
