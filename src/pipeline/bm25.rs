@@ -14,8 +14,8 @@
 //! many forms and fields it is found in, so scores depend on the documents alone: not on other collections,
 //! on the order of indexing or on what was deleted.
 //!
-//! What is asked for is relaxed in grades, each word as little as it needs ([`plan`]); among documents
-//! those with every word come first in all but extreme cases, because their score is doubled.
+//! What is asked for is relaxed in grades, each word as little as it needs (the table in `bm25/plan.rs`).
+//! Documents with any of the words are found, and the score of those with every word is doubled.
 
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions,
@@ -33,6 +33,9 @@ pub use writer::{LexicalDoc, LexicalWriter};
 
 /// Identifies the way of reading words and the schema: an index of another version has to be made anew.
 pub const LEXICAL_VERSION: &str = "lexical-1";
+
+/// tantivy's name for the tokenizer that the writer registers; readers look up terms only.
+const TOKENIZER: &str = "marked";
 
 /// A field of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -102,13 +105,12 @@ fn schema() -> (Schema, Fields) {
     let key = builder.add_u64_field("key", INDEXED | FAST);
     let collection = builder.add_text_field("collection", STRING);
     let lang = builder.add_text_field("lang", STRING);
-    // Tokens are made before tantivy sees a text; the tokenizer's name only has to exist.
     let words = TextFieldIndexing::default()
-        .set_tokenizer("raw")
+        .set_tokenizer(TOKENIZER)
         .set_index_option(IndexRecordOption::WithFreqsAndPositions);
     // Stems are never looked for as phrases, and use the lengths of the exact words.
     let stems = TextFieldIndexing::default()
-        .set_tokenizer("raw")
+        .set_tokenizer(TOKENIZER)
         .set_index_option(IndexRecordOption::WithFreqs)
         .set_fieldnorms(false);
     let mut add = |suffix: &str, indexing: &TextFieldIndexing| {

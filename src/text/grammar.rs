@@ -25,10 +25,9 @@ impl LexicalQuery {
 /// (so `real-time` is one word, and neither `--flag` nor a lone `-` excludes). There are no other operators.
 ///
 /// ```
-/// let query = rankgate::text::parse(r#"real-time "zero downtime -lag -"status page"#);
+/// let query = rankgate::text::parse(r#"real-time -lag -"status page" "zero downtime"#);
 /// assert_eq!(query.terms, ["real-time"]);
-/// assert_eq!(query.phrases, ["zero downtime -lag -"]);
-/// let query = rankgate::text::parse(r#"real-time -lag -"status page"#);
+/// assert_eq!(query.phrases, ["zero downtime"]);
 /// assert_eq!(query.excluded, ["lag", "status page"]);
 /// ```
 pub fn parse(query: &str) -> LexicalQuery {

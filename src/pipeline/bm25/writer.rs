@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use tantivy::directory::{Directory, INDEX_WRITER_LOCK, MmapDirectory};
 use tantivy::indexer::NoMergePolicy;
 use tantivy::schema::{Schema, Term};
-use tantivy::tokenizer::{PreTokenizedString, Token as IndexToken};
+use tantivy::tokenizer::{Token as IndexToken, TokenStream, Tokenizer};
 use tantivy::{Index, IndexSettings, IndexWriter, TantivyDocument, TantivyError};
 
 use crate::error::{Error, Result};
 use crate::text::{DEFAULT_LANGUAGE, Token, TokenKind, stem, tokens};
 
-use super::{Fields, LEXICAL_VERSION, failed, generation, schema};
+use super::{Fields, LEXICAL_VERSION, TOKENIZER, failed, generation, schema};
 
 /// Memory for postings before they are written out as a segment.
 const MEMORY: usize = 50_000_000;
@@ -58,6 +58,7 @@ impl LexicalWriter {
                 Some(found) => found,
                 None => (anew(dir, directory, schema.clone())?, 0),
             };
+            index.tokenizers().register(TOKENIZER, Marked);
             let writer = index.writer_with_num_threads(1, MEMORY)?;
             // Background merges would make the files on disk depend on timing.
             writer.set_merge_policy(Box::new(NoMergePolicy));
@@ -92,9 +93,9 @@ impl LexicalWriter {
             }
             let stems = words.iter().filter(|t| !matches!(t.kind, TokenKind::Pair | TokenKind::Tail));
             let stems = stems.map(|t| (stem(&t.text, doc.lang.unwrap_or(DEFAULT_LANGUAGE)), t.position));
-            out.add_pre_tokenized_text(self.fields.stem[i], indexed(stems));
+            out.add_text(self.fields.stem[i], indexed(stems));
             let words = words.into_iter().map(|t| (t.text, t.position));
-            out.add_pre_tokenized_text(self.fields.exact[i], indexed(words));
+            out.add_text(self.fields.exact[i], indexed(words));
         }
         self.writer.add_document(out).map_err(|e| failed(&self.dir, "index a document", e))?;
         Ok(())
@@ -168,11 +169,62 @@ fn starts_with(body: &[Token], title: &[Token]) -> bool {
     body.len() >= title.len() && body.iter().zip(title).all(|(a, b)| a.text == b.text)
 }
 
-fn indexed(words: impl Iterator<Item = (String, u32)>) -> PreTokenizedString {
-    let token = |(text, position): (String, u32)| IndexToken {
-        text,
-        position: position as usize,
-        ..IndexToken::default()
-    };
-    PreTokenizedString { text: String::new(), tokens: words.map(token).collect() }
+/// The text that a tokenizer of tantivy gets, such that it finds these words at these positions.
+///
+/// Each word follows a mark that says whether it stands where the last one does. (tantivy takes tokens
+/// directly as well, but passes them through JSON, which costs more than all the rest of indexing.)
+fn indexed(words: impl Iterator<Item = (String, u32)>) -> String {
+    let mut out = String::new();
+    let mut last = None;
+    for (word, position) in words {
+        out.push(if last == Some(position) { SAME } else { NEXT });
+        out.push_str(&word);
+        last = Some(position);
+    }
+    out
+}
+
+/// Before a word at the position of the one before it. No word has a control character.
+const SAME: char = '\u{1}';
+/// Before a word at the next position.
+const NEXT: char = '\u{2}';
+
+/// Takes apart what [`indexed`] wrote.
+#[derive(Clone)]
+struct Marked;
+
+struct MarkedWords<'a> {
+    rest: &'a str,
+    token: IndexToken,
+}
+
+impl Tokenizer for Marked {
+    type TokenStream<'a> = MarkedWords<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> MarkedWords<'a> {
+        // The first word is marked as the next one: it stands at 0.
+        MarkedWords { rest: text, token: IndexToken { position: usize::MAX, ..IndexToken::default() } }
+    }
+}
+
+impl TokenStream for MarkedWords<'_> {
+    fn advance(&mut self) -> bool {
+        let mut chars = self.rest.chars();
+        let Some(mark) = chars.next() else { return false };
+        let words = chars.as_str();
+        let (word, rest) = words.split_at(words.find([SAME, NEXT]).unwrap_or(words.len()));
+        self.token.position = self.token.position.wrapping_add(usize::from(mark == NEXT));
+        self.token.text.clear();
+        self.token.text.push_str(word);
+        self.rest = rest;
+        true
+    }
+
+    fn token(&self) -> &IndexToken {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut IndexToken {
+        &mut self.token
+    }
 }
