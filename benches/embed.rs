@@ -1,7 +1,7 @@
 //! Embedding speed: batches of similar length against batches as they come, and this crate against Python's
 //! `onnxruntime` with the same model files, the same batches and the same number of threads.
 //!
-//! `cargo bench --bench embed`; with `RANKGATE_BENCH_PYTHON` naming an interpreter that has `onnxruntime`,
+//! `cargo bench --bench embed [-- MODEL]`; with `RANKGATE_BENCH_PYTHON` naming an interpreter that has `onnxruntime`,
 //! `tokenizers` and `numpy`, Python runs beside. Only ratios inside one run mean anything.
 #![allow(clippy::print_stdout, reason = "a bench reports on stdout")]
 
@@ -14,7 +14,7 @@ use rankgate::models::{self, Embedder, TextRole, inventory};
 use rankgate::settings::ModelSettings;
 
 const TEXTS: usize = 256;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
 /// Texts a batch where batches are made without looking at lengths.
 const UNSORTED: usize = 16;
 
@@ -23,7 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let padded = padded_to_neighbours(&texts);
     println!("{TEXTS} texts of 3 to 220 words, best of {ROUNDS} rounds, seconds");
     println!("{:24} threads  sorted  unsorted  gain   python  python/ours", "model");
-    for model in ["all-minilm-l6-v2", "multilingual-e5-small"] {
+    // cargo adds `--bench`.
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let models = ["all-minilm-l6-v2", "multilingual-e5-small"];
+    for model in models.into_iter().filter(|model| model.contains(&only)) {
         for threads in [1, 2] {
             let settings = ModelSettings { embedder: model.into(), threads, ..Default::default() };
             let embedder = models::embedder(&settings, None)?;
