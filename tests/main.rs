@@ -8,3 +8,4 @@ mod common;
 mod layers;
 mod metrics_props;
 mod metrics_trec;
+mod models;

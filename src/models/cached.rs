@@ -218,7 +218,7 @@ impl QuantisedTokens {
     }
 
     fn decode(bytes: Vec<u8>, dims: usize) -> Option<Self> {
-        (bytes.len() % dims == 0).then_some(Self { dims, components: bytes })
+        bytes.len().is_multiple_of(dims).then_some(Self { dims, components: bytes })
     }
 
     /// The vectors again, each of norm 1.

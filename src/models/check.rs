@@ -50,8 +50,7 @@ pub(super) fn against_expected(embedder: &dyn Embedder) -> Result<()> {
         let found = embedder.embed(&[&case.text], role)?;
         let norm = case.vector.iter().map(|&x| (x as f32).powi(2)).sum::<f32>().sqrt();
         let cosine = found.data.iter().zip(&case.vector).map(|(x, &y)| x * y as f32).sum::<f32>() / norm;
-        // Not `<`: a NaN must fail too.
-        if !(cosine >= LEAST_COSINE) {
+        if cosine.is_nan() || cosine < LEAST_COSINE {
             return Err(Error::new(
                 ErrorKind::Model,
                 format!("`{}` gives a wrong vector for {:?}: cosine {cosine}", embedder.name(), case.text),

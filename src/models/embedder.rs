@@ -95,6 +95,9 @@ impl Embedder for OnnxEmbedder {
                 return Err(model.unexpected(output.shape));
             }
             for (row, &i) in batch.iter().enumerate() {
+                if texts[i].trim().is_empty() {
+                    continue; // the space after a prefix can be a token of its own
+                }
                 let words = (0..tokens[i].len()).filter(|&t| !tokens[i].special[t]).skip(of_prefix);
                 for token in words {
                     let from = (row * length + token) * dims;

@@ -54,7 +54,7 @@ impl Fetch<'_> {
         let mut missing = Vec::new();
         for file in self.entry.files() {
             let path = self.folder.join(file.name);
-            if !matches(&path, &file)? && !self.from_local_folder(&file)? {
+            if !matches(&path, &file)? && !self.take_local(&file)? {
                 missing.push(file);
             }
         }
@@ -86,7 +86,7 @@ impl Fetch<'_> {
 
     /// Takes a finished file from `NAME/file` of the local folder, or from `file` in it. One that is not the
     /// pinned file is passed over with a note.
-    fn from_local_folder(&self, file: &PinnedFile) -> Result<bool> {
+    fn take_local(&self, file: &PinnedFile) -> Result<bool> {
         let Some(local) = &self.settings.local_folder else { return Ok(false) };
         for candidate in [local.join(self.entry.name).join(file.name), local.join(file.name)] {
             if !candidate.is_file() {

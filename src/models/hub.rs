@@ -137,7 +137,7 @@ impl HubFetch<'_> {
         let ready = self.work.join("ready");
         remove_partial(folder);
         remove_partial(&ready);
-        let commit = if self.from_local_folder(&ready)? {
+        let commit = if self.take_local(&ready)? {
             String::new()
         } else if self.settings.offline {
             return Err(self.offline(folder));
@@ -164,7 +164,7 @@ impl HubFetch<'_> {
     }
 
     /// Takes model and tokenizer from `NAME/` of the local folder.
-    fn from_local_folder(&self, ready: &Path) -> Result<bool> {
+    fn take_local(&self, ready: &Path) -> Result<bool> {
         let Some(local) = self.settings.local_folder.as_ref().map(|local| local.join(self.name)) else {
             return Ok(false);
         };

@@ -218,7 +218,8 @@ fn head(text: &str, bytes: usize) -> (&str, bool) {
     if text.len() <= bytes {
         return (text, false);
     }
-    (&text[..text.floor_char_boundary(bytes)], true)
+    let end = (0..=bytes).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    (&text[..end], true)
 }
 
 /// Threads inside one model: as set, else one where tests run in parallel processes, else two if there are.

@@ -4,12 +4,12 @@ use sha2::{Digest, Sha256};
 
 use super::catalogue::{self, Entry, RUNTIME, Use};
 use super::fetch::{Trust, ensure};
-use super::hub::{self, Manifest};
+use super::hub;
 use super::onnx::Files;
 use super::runtime;
 use crate::corpus::hex;
 use crate::error::{Error, Result};
-use crate::settings::{CustomModel, ModelRole, ModelSettings, Pooling};
+use crate::settings::{ModelRole, ModelSettings, Pooling};
 
 /// The deterministic embedder that needs no model.
 pub const HASH: &str = "hash";
@@ -29,7 +29,8 @@ pub(super) struct Resolved {
 #[derive(Debug, Clone)]
 enum Source {
     Catalogue(&'static Entry),
-    Hub(CustomModel, Manifest),
+    /// The model's file name, and every file's name and SHA-256.
+    Hub(String, Vec<(String, String)>),
 }
 
 impl Resolved {
@@ -41,6 +42,7 @@ impl Resolved {
                 return Err(wrong_role(name, role));
             }
             let manifest = hub::ensure(name, custom, settings)?;
+            let hashes = manifest.files.into_iter().map(|(name, file)| (name, file.sha256));
             return Ok(Self {
                 name: name.into(),
                 dims: manifest.dims,
@@ -48,7 +50,7 @@ impl Resolved {
                 query_prefix: custom.query_prefix.clone(),
                 passage_prefix: custom.passage_prefix.clone(),
                 max_tokens: custom.max_tokens,
-                source: Source::Hub(custom.clone(), manifest),
+                source: Source::Hub(custom.file_name().into(), hashes.collect()),
             });
         }
         let entry = catalogue::find(name).ok_or_else(|| unknown(name, settings))?;
@@ -74,7 +76,7 @@ impl Resolved {
     pub(super) fn files(&self, settings: &ModelSettings) -> Result<Files> {
         let (folder, model) = match &self.source {
             Source::Catalogue(entry) => (ensure(entry, settings, Trust::Size)?, "model.onnx"),
-            Source::Hub(custom, _) => (hub::folder(&self.name)?, custom.file_name()),
+            Source::Hub(model, _) => (hub::folder(&self.name)?, model.as_str()),
         };
         Ok(Files {
             name: self.name.clone(),
@@ -90,9 +92,7 @@ impl Resolved {
             Source::Catalogue(entry) => {
                 entry.files().iter().map(|file| (file.name.into(), file.sha256.into())).collect()
             }
-            Source::Hub(_, manifest) => {
-                manifest.files.iter().map(|(name, file)| (name.clone(), file.sha256.clone())).collect()
-            }
+            Source::Hub(_, hashes) => hashes.clone(),
         };
         files.sort();
         // Keys in alphabetical order, whatever serde_json's features.

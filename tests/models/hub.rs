@@ -100,7 +100,8 @@ fn answer(request: Request, files: &BTreeMap<&str, Vec<u8>>, fault: Fault) {
         set("content-range", &format!("bytes {start}-{}/{}", end - 1, content.len())),
     ];
     let length = body.len();
-    let stall = fault == Fault::Stall && start == 0 && whole_rest && file.as_deref() == Some("onnx/model.onnx");
+    let stall =
+        fault == Fault::Stall && start == 0 && whole_rest && file.as_deref() == Some("onnx/model.onnx");
     let body = Stalling { body: Cursor::new(body), left: if stall { length / 2 } else { usize::MAX } };
     let _ = request.respond(Response::new(StatusCode(206), headers, body, Some(length), None));
 }
