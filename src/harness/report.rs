@@ -148,7 +148,7 @@ pub fn places(session: &Session, exported: Option<&Path>) -> String {
 
 fn duration(ms: f64) -> String {
     if ms < 1.0 {
-        format!("{:.0} µs", ms * 1e3)
+        format!("{:.0} µs", (ms * 1e3).abs())
     } else if ms < 1e3 {
         format!("{ms:.0} ms")
     } else {
