@@ -41,8 +41,20 @@ fn verdicts(suite: &mut Suite) {
         .score(by_id())
         .threshold(0.7)
         .columns(|case, _| [("input", case.input)]);
-    suite.eval("floor").cases(|| cases(&["0.5 x", "1"])).subject(echo).score(by_id()).threshold(0.7).case_floor(0.4);
-    suite.eval("unsure").cases(|| cases(&["0.6 x", "1", "0.9"])).subject(echo).score(by_id()).threshold(0.7).confident();
+    suite
+        .eval("floor")
+        .cases(|| cases(&["0.5 x", "1"]))
+        .subject(echo)
+        .score(by_id())
+        .threshold(0.7)
+        .case_floor(0.4);
+    suite
+        .eval("unsure")
+        .cases(|| cases(&["0.6 x", "1", "0.9"]))
+        .subject(echo)
+        .score(by_id())
+        .threshold(0.7)
+        .confident();
     suite
         .eval("misses")
         .cases(|| cases(&["0.1 known", "1 stale", "a", "b", "c"]))
@@ -52,7 +64,11 @@ fn verdicts(suite: &mut Suite) {
         .known_miss("0.1 known", "needs a model")
         .known_miss("1 stale", "was hard once");
     suite.eval("empty").cases(|| cases(&[])).subject(echo).score(by_id());
-    suite.eval("unjudged").cases(|| cases(&["a"])).subject(echo).score(scorer("judge", |_, _| Scored::skipped("no key")));
+    suite
+        .eval("unjudged")
+        .cases(|| cases(&["a"]))
+        .subject(echo)
+        .score(scorer("judge", |_, _| Scored::skipped("no key")));
     suite.eval("half").cases(|| cases(&["a", "b"])).subject(echo).score(by_id()).skip_case("b", "too slow");
     suite.eval("whole").cases(|| cases(&["a"])).subject(echo).score(by_id()).skip("not today");
     suite.eval("变体").cases(|| cases(&["查询 一"])).subject(echo).score(by_id());
@@ -114,7 +130,10 @@ fn failures(suite: &mut Suite) {
         .score(scorer("any", |_, _| true))
         .requires(["rerank"]);
     suite.eval("twice").cases(|| cases(&["a", "a"])).subject(echo).score(by_id());
-    suite.eval("broken").cases(|| Err::<Vec<Example<&str>>, _>(Error::input("queries.json: not JSON"))).subject(echo);
+    suite
+        .eval("broken")
+        .cases(|| Err::<Vec<Example<&str>>, _>(Error::input("queries.json: not JSON")))
+        .subject(echo);
     suite.eval("typo").cases(|| cases(&["alpha"])).subject(echo).known_miss("alpah", "?");
     suite.eval("line\nbreak").cases(|| cases(&["a"])).subject(echo);
     suite.eval("same").cases(|| cases(&["a"])).subject(echo);
