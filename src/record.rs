@@ -115,6 +115,8 @@ pub struct CaseRecord {
     pub eval: String,
     /// The case's id.
     pub case: String,
+    /// The case's place among the eval's cases, from 0.
+    pub position: usize,
     /// The decision.
     pub verdict: Verdict,
     /// Why, in one line; empty for a plain pass.

@@ -34,7 +34,13 @@ pub trait Body: Send + Sync {
     /// The id of every case.
     fn ids(&self) -> Vec<String>;
     /// Executes a case once, each step within `limit`.
-    fn execute(self: Arc<Self>, case: usize, context: Context, limit: Duration, snapshots: &Snapshots) -> Executed;
+    fn execute(
+        self: Arc<Self>,
+        case: usize,
+        context: Context,
+        limit: Duration,
+        snapshots: &Snapshots,
+    ) -> Executed;
 }
 
 /// What the variants of an eval have in common.
@@ -57,7 +63,13 @@ impl<C: Case, O: Output> Body for Typed<C, O> {
         self.shared.cases.iter().map(|case| case.id().to_string()).collect()
     }
 
-    fn execute(self: Arc<Self>, case: usize, context: Context, limit: Duration, snapshots: &Snapshots) -> Executed {
+    fn execute(
+        self: Arc<Self>,
+        case: usize,
+        context: Context,
+        limit: Duration,
+        snapshots: &Snapshots,
+    ) -> Executed {
         let execution = Arc::new(Execution {
             body: self,
             case,
@@ -259,12 +271,17 @@ fn dishonest(requires: &[String], trace: &Trace) -> Option<String> {
     let Some(stage) = trace.stage(missing) else {
         let ran: Vec<&str> = trace.stages.iter().filter(|s| s.ran()).map(|s| s.name.as_str()).collect();
         // Writing to a String cannot fail.
-        let _ = write!(text, " (stages that ran: {})", if ran.is_empty() { "none".into() } else { ran.join(", ") });
+        let _ = write!(
+            text,
+            " (stages that ran: {})",
+            if ran.is_empty() { "none".into() } else { ran.join(", ") }
+        );
         return Some(text);
     };
     for field in ["skipped", "error"] {
         if let Some(why) = stage.fields.get(field) {
-            let _ = write!(text, ": {field}: {}", why.as_str().map_or_else(|| why.to_string(), str::to_string));
+            let _ =
+                write!(text, ": {field}: {}", why.as_str().map_or_else(|| why.to_string(), str::to_string));
         }
     }
     Some(text)

@@ -48,7 +48,8 @@ pub fn run(project: Project, register: impl FnOnce(&mut Suite)) -> ExitCode {
     let (mut trials, runs) = expand(suite, &session, &libtest);
     if filters.len() > 1 {
         libtest.filter = None;
-        let wanted = |name: &str, filter: &String| if libtest.exact { name == filter } else { name.contains(filter) };
+        let wanted =
+            |name: &str, filter: &String| if libtest.exact { name == filter } else { name.contains(filter) };
         trials.retain(|trial| filters.iter().any(|filter| wanted(trial.name(), filter)));
     } else {
         filters.clear();
@@ -65,7 +66,9 @@ pub fn run(project: Project, register: impl FnOnce(&mut Suite)) -> ExitCode {
     }
     let complete = finish(&session, &runs);
     if selected == 0 && session.is_ci() {
-        say("error: no eval matches the filter, and CI is set: nothing was measured (check the filter and evals/)");
+        say(
+            "error: no eval matches the filter, and CI is set: nothing was measured (check the filter and evals/)",
+        );
         return ExitCode::from(FAILED);
     }
     if conclusion.has_failed() || !complete { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
@@ -121,7 +124,8 @@ fn expand(suite: Suite, session: &Arc<Session>, args: &Arguments) -> (Vec<Trial>
     for eval in suite.evals {
         let (name, file) = (eval.plan().name.clone(), eval.plan().file.clone());
         if let Some(first) = files.insert(name.clone(), file.clone()) {
-            let where_ = if first == file { format!("twice in {file}") } else { format!("in {first} and in {file}") };
+            let where_ =
+                if first == file { format!("twice in {file}") } else { format!("in {first} and in {file}") };
             trials.push(failing(format!("{name}::load"), format!("eval `{name}` is defined {where_}")));
             continue;
         }
@@ -151,7 +155,8 @@ fn expand(suite: Suite, session: &Arc<Session>, args: &Arguments) -> (Vec<Trial>
 
 /// Under nextest a process runs one trial: the cases of other evals need not be read to find it.
 fn asks_for_another(eval: &str, session: &Session, args: &Arguments) -> bool {
-    let Some(wanted) = args.filter.as_ref().filter(|_| args.exact && session.is_nextest() && !args.list) else {
+    let Some(wanted) = args.filter.as_ref().filter(|_| args.exact && session.is_nextest() && !args.list)
+    else {
         return false;
     };
     let rest = wanted.strip_prefix(eval);
@@ -174,7 +179,9 @@ fn load(eval: Box<dyn Definition>, session: &Arc<Session>) -> Result<Vec<Arc<Eva
         return Err(Left::Out(reason.clone()));
     }
     if session.is_ci() && !plan.only.is_empty() {
-        return Err(Left::Broken("`.only` is set, and CI is: other cases would go unmeasured (remove it)".into()));
+        return Err(Left::Broken(
+            "`.only` is set, and CI is: other cases would go unmeasured (remove it)".into(),
+        ));
     }
     let permits = Arc::new(Permits::new(plan.concurrency));
     let loaded = eval.load().map_err(Left::Broken)?;

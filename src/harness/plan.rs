@@ -76,7 +76,8 @@ impl Plan {
         let named = self.only.iter().chain(self.skip_cases.keys()).chain(self.known_misses.keys());
         for id in named {
             if !ids.contains(id) {
-                let near = nearest(id, ids).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+                let near =
+                    nearest(id, ids).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
                 return Err(format!("case `{id}` is named in the eval, but there is no such case{near}"));
             }
         }

@@ -15,7 +15,8 @@ const WIDTH: usize = 100;
 /// Cases that are shown in full.
 const SHOWN: usize = 10;
 
-const HEADER: [&str; 9] = ["eval", "cases", "pass", "scorer", "mean", "95 % interval", "needs", "change", "time"];
+const HEADER: [&str; 9] =
+    ["eval", "cases", "pass", "scorer", "mean", "95 % interval", "needs", "change", "time"];
 
 /// The table, with colour where stderr is a terminal and `NO_COLOR` is not set.
 pub fn table(evals: &[EvalRecord]) -> String {
@@ -40,7 +41,11 @@ fn render(evals: &[EvalRecord], colour: bool) -> String {
     text.push_str(&line(&HEADER.map(String::from), &widths));
     for (failed, row) in &rows {
         let line = line(row, &widths);
-        text.push_str(&if *failed && colour { format!("\x1b[31m{}\x1b[0m\n", line.trim_end()) } else { line });
+        text.push_str(&if *failed && colour {
+            format!("\x1b[31m{}\x1b[0m\n", line.trim_end())
+        } else {
+            line
+        });
     }
     text + &not_passed(evals) + &worst(evals)
 }
@@ -61,7 +66,8 @@ fn line(cells: &[String; 9], widths: &[usize; 9]) -> String {
 /// One row a scorer; the first also has the eval's name and counts.
 fn rows_of(eval: &EvalRecord) -> Vec<(bool, [String; 9])> {
     let executed = eval.cases.len();
-    let cases = if executed == eval.total { executed.to_string() } else { format!("{executed}/{}", eval.total) };
+    let cases =
+        if executed == eval.total { executed.to_string() } else { format!("{executed}/{}", eval.total) };
     let passed = eval.cases.iter().filter(|case| case.verdict == Verdict::Pass).count().to_string();
     let first = [eval.eval.clone(), cases, passed];
     let empty = || String::new();
@@ -71,7 +77,10 @@ fn rows_of(eval: &EvalRecord) -> Vec<(bool, [String; 9])> {
         let time = if i == 0 { duration(eval.took_ms) } else { empty() };
         let failed = mean.threshold.is_some_and(|threshold| mean.mean < threshold);
         let [mean, interval, needs, change] = numbers(mean);
-        rows.push((failed, [name, cases, passed, eval.means[i].scorer.clone(), mean, interval, needs, change, time]));
+        rows.push((
+            failed,
+            [name, cases, passed, eval.means[i].scorer.clone(), mean, interval, needs, change, time],
+        ));
     }
     if rows.is_empty() {
         let [name, cases, passed] = first;
@@ -148,7 +157,7 @@ pub fn places(session: &Session, exported: Option<&Path>) -> String {
 
 fn duration(ms: f64) -> String {
     if ms < 1.0 {
-        format!("{:.0} µs", ms * 1e3)
+        format!("{:.0} µs", (ms * 1e3).abs())
     } else if ms < 1e3 {
         format!("{ms:.0} ms")
     } else {
@@ -182,6 +191,7 @@ mod tests {
         let case = CaseRecord {
             eval: name.into(),
             case: case.into(),
+            position: 0,
             verdict,
             reason: "0.250 < 0.700 (recall@5 0.250)".into(),
             mean: Some(0.25),
@@ -216,12 +226,14 @@ mod tests {
     #[test]
     fn lines_stay_within_the_width_and_columns_align() {
         let long = "an eval with a name of more than forty columns";
-        let text = render(&[eval(long, "q1", Verdict::BelowThreshold), eval("中文", "q2", Verdict::Pass)], false);
+        let text =
+            render(&[eval(long, "q1", Verdict::BelowThreshold), eval("中文", "q2", Verdict::Pass)], false);
         for line in text.lines() {
             assert!(line.width() <= WIDTH, "{} columns: {line}", line.width());
         }
         let rows: Vec<&str> = text.lines().skip(1).take(5).collect();
-        let ends: Vec<usize> = rows.iter().filter_map(|row| Some(row[..row.find("0.700")?].width())).collect();
+        let ends: Vec<usize> =
+            rows.iter().filter_map(|row| Some(row[..row.find("0.700")?].width())).collect();
         assert!(ends.len() == 4 && ends.iter().all(|end| *end == ends[0]), "{text}");
         assert!(text.contains("-0.125") && text.contains("1.2 s"), "{text}");
     }

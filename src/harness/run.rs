@@ -44,7 +44,7 @@ impl EvalRun {
                 return Arc::new(found);
             }
             let record = Arc::new(match self.plan.skip_cases.get(id) {
-                Some(reason) => skipped_case(&self.title, id, reason),
+                Some(reason) => skipped_case(&self.title, (index, id), reason),
                 None => self.execute(index, id),
             });
             self.session.save(Arc::clone(&record));
@@ -90,7 +90,8 @@ impl EvalRun {
         if found.is_empty() {
             return;
         }
-        let index: HashMap<&str, usize> = self.ids.iter().enumerate().map(|(i, id)| (id.as_str(), i)).collect();
+        let index: HashMap<&str, usize> =
+            self.ids.iter().enumerate().map(|(i, id)| (id.as_str(), i)).collect();
         for record in found {
             if let Some(index) = index.get(record.case.as_str()) {
                 // A case that was executed here keeps its own result.
@@ -116,7 +117,7 @@ impl EvalRun {
             record
         });
         let trials: Vec<TrialRecord> = trials.collect();
-        judge_case(&self.plan, &self.title, id, trials, extras)
+        judge_case(&self.plan, &self.title, (index, id), trials, extras)
     }
 
     /// One trial, tried again after infrastructure errors as often as the plan says.

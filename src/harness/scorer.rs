@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::corpus::{Judgments, Ranking};
+use crate::corpus::Judgments;
 use crate::trace::Trace;
 
 use super::case::{BoxError, Judged, Ranked, report};
@@ -116,45 +116,44 @@ pub fn scorer<C, O, R: Into<Scored>>(
 
 /// The share of the relevant documents among the first `k`.
 pub fn recall_at<C: Judged, O: Ranked>(k: usize) -> Scorer<C, O> {
-    judged(format!("recall@{k}"), move |docids, judgments| metrics::recall_at(docids, judgments, k))
+    judged(format!("recall@{k}"), move |docids, judgments| metrics::recall_at(k, docids, judgments))
 }
 
 /// The share of relevant documents among the first `k` places; a short ranking does not get a smaller k.
 pub fn precision_at<C: Judged, O: Ranked>(k: usize) -> Scorer<C, O> {
-    judged(format!("precision@{k}"), move |docids, judgments| metrics::precision_at(docids, judgments, k))
+    judged(format!("precision@{k}"), move |docids, judgments| metrics::precision_at(k, docids, judgments))
 }
 
 /// Normalised discounted cumulative gain of the first `k`.
 pub fn ndcg_at<C: Judged, O: Ranked>(k: usize) -> Scorer<C, O> {
-    judged(format!("ndcg@{k}"), move |docids, judgments| metrics::ndcg_at(docids, judgments, k))
+    judged(format!("ndcg@{k}"), move |docids, judgments| metrics::ndcg_at(k, docids, judgments))
 }
 
 /// One over the rank of the first relevant document; its mean is MRR.
 pub fn reciprocal_rank<C: Judged, O: Ranked>() -> Scorer<C, O> {
-    judged("mrr".into(), metrics::reciprocal_rank)
+    judged("mrr".into(), |docids, judgments| metrics::reciprocal_rank(docids, judgments))
 }
 
 /// Average precision; its mean is MAP.
 pub fn average_precision<C: Judged, O: Ranked>() -> Scorer<C, O> {
-    judged("map".into(), metrics::average_precision)
+    judged("map".into(), |docids, judgments| metrics::average_precision(docids, judgments))
 }
 
 fn judged<C: Judged, O: Ranked>(
     name: String,
-    measure: impl Fn(&[&str], &Judgments) -> f64 + Send + Sync + 'static,
+    measure: impl for<'a> Fn(Vec<&'a str>, &'a Judgments) -> Option<f64> + Send + Sync + 'static,
 ) -> Scorer<C, O> {
     Scorer::new(name, move |seen: &Observed<'_, C, O>| {
-        let (ranking, judgments): (&Ranking, &Judgments) = (seen.output.ranking(), seen.case.judgments());
+        let ranking = seen.output.ranking();
         if let Some(docid) = ranking.duplicate() {
             return Scored::Failed(format!(
                 "the ranking names docid `{docid}` twice (rank documents, not their passages)"
             ));
         }
-        if !judgments.values().any(|grade| *grade > 0) {
-            return Scored::skipped("no document is judged relevant");
+        match measure(ranking.docids().collect(), seen.case.judgments()) {
+            Some(value) => Scored::from(value),
+            None => Scored::skipped("no document is judged relevant"),
         }
-        let docids: Vec<&str> = ranking.docids().collect();
-        Scored::from(measure(&docids, judgments))
     })
 }
 
@@ -186,18 +185,14 @@ pub fn schema_valid<C, O: Serialize>(name: impl Into<String>, schema: &Value) ->
             .take(5)
             .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
-        Ok(if errors.is_empty() {
-            1.0.into()
-        } else {
-            Scored::Value(0.0, json!({ "violations": errors }))
-        })
+        Ok(if errors.is_empty() { 1.0.into() } else { Scored::Value(0.0, json!({ "violations": errors })) })
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::JudgedQuery;
+    use crate::corpus::{JudgedQuery, Ranking};
 
     fn run<C, O>(scorer: &Scorer<C, O>, case: &C, output: &O, took: Duration) -> Scored {
         let trace = Trace::default();
@@ -256,7 +251,10 @@ mod tests {
         match run(&scorer, &(), &json!({}), Duration::ZERO) {
             Scored::Value(value, detail) => {
                 assert_eq!(value, 0.0);
-                assert!(detail["violations"][0].as_str().is_some_and(|text| text.contains("hyde")), "{detail}");
+                assert!(
+                    detail["violations"][0].as_str().is_some_and(|text| text.contains("hyde")),
+                    "{detail}"
+                );
             }
             other => panic!("{other:?}"),
         }

@@ -234,11 +234,15 @@ impl Session {
             return Ok(Some(path));
         }
         let Some(history) = self.history() else {
-            return Err(Error::usage(format!("{}: under nextest the run is joined in the history", path.display()))
-                .with_hint("set RANKGATE_DATA to a folder that can be written"));
+            return Err(Error::usage(format!(
+                "{}: under nextest the run is joined in the history",
+                path.display()
+            ))
+            .with_hint("set RANKGATE_DATA to a folder that can be written"));
         };
         let lock_path = history.path().with_file_name("output.lock");
-        let lock = std::fs::File::create(&lock_path).map_err(|e| Error::io("create the lock", &lock_path, e))?;
+        let lock =
+            std::fs::File::create(&lock_path).map_err(|e| Error::io("create the lock", &lock_path, e))?;
         lock.lock().map_err(|e| Error::io("take the lock", &lock_path, e))?;
         write(path, &history.run(&self.id)?)?;
         Ok(Some(path))

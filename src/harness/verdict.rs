@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::corpus::hex;
 use crate::record::{CaseRecord, Column, EvalRecord, MeanRecord, Score, TrialRecord, Verdict};
 
-use super::measures::mean_interval;
+use super::measures::stats::bootstrap_mean_ci;
 use super::plan::Plan;
 
 /// What a case showed beside its scores.
@@ -18,17 +18,28 @@ pub struct Extras {
     pub snapshot: Option<String>,
 }
 
+/// Samples behind an interval, drawn alike in every run.
+const RESAMPLES: usize = 1000;
+const SEED: u64 = 7;
+
 /// Slack for sums of decimal fractions: 0.1 + 0.2 reaches 0.3.
 const SLACK: f64 = 1e-9;
 
 /// Decides a case from its trials.
-pub fn judge_case(plan: &Plan, eval: &str, case: &str, trials: Vec<TrialRecord>, extras: Extras) -> CaseRecord {
+pub fn judge_case(
+    plan: &Plan,
+    eval: &str,
+    (position, case): (usize, &str),
+    trials: Vec<TrialRecord>,
+    extras: Extras,
+) -> CaseRecord {
     let scores: Vec<Score> =
         (0..plan.gauges.len()).map(|i| mean_score(&plan.gauges[i].name, &trials, i)).collect();
     let known_miss = plan.known_misses.get(case).cloned();
     let mut record = CaseRecord {
         eval: eval.into(),
         case: case.into(),
+        position,
         verdict: Verdict::Pass,
         reason: String::new(),
         mean: mean(plan.gauges.iter().zip(&scores).filter(|(g, _)| g.gates).filter_map(|(_, s)| s.value)),
@@ -49,7 +60,8 @@ fn decide_case(
     column_error: Option<String>,
 ) -> (Verdict, String) {
     let failed = record.trials.iter().find_map(|trial| {
-        let which = if record.trials.len() > 1 { format!("trial {}: ", trial.index + 1) } else { String::new() };
+        let which =
+            if record.trials.len() > 1 { format!("trial {}: ", trial.index + 1) } else { String::new() };
         trial.error.as_ref().map(|error| format!("{which}{error}"))
     });
     let scorer_failed = || {
@@ -69,7 +81,10 @@ fn decide_case(
         (Some(why), Some(_)) => (Verdict::Pass, format!("known miss: {why}")),
         (Some(why), None) => (
             Verdict::Regressed,
-            format!("a known miss ({why}) is found now: good, remove its `.known_miss(\"{}\", …)`", record.case),
+            format!(
+                "a known miss ({why}) is found now: good, remove its `.known_miss(\"{}\", …)`",
+                record.case
+            ),
         ),
         (None, Some(reason)) => (Verdict::BelowThreshold, reason),
         (None, None) => match all_skipped(&record.scores) {
@@ -81,7 +96,8 @@ fn decide_case(
 
 /// Why the case is below its floor, if it is and has one.
 fn below_floor(plan: &Plan, record: &CaseRecord) -> Option<String> {
-    let scored = plan.gauges.iter().zip(&record.scores).filter(|(gauge, score)| gauge.gates && score.value.is_some());
+    let scored =
+        plan.gauges.iter().zip(&record.scores).filter(|(gauge, score)| gauge.gates && score.value.is_some());
     let (value, floor) = match plan.case_floor {
         Some(floor) => (record.mean?, floor),
         None => {
@@ -124,10 +140,11 @@ fn mean_score(name: &str, trials: &[TrialRecord], index: usize) -> Score {
 }
 
 /// The record of a case that was left out on purpose.
-pub fn skipped_case(eval: &str, case: &str, reason: &str) -> CaseRecord {
+pub fn skipped_case(eval: &str, (position, case): (usize, &str), reason: &str) -> CaseRecord {
     CaseRecord {
         eval: eval.into(),
         case: case.into(),
+        position,
         verdict: Verdict::Skipped,
         reason: reason.into(),
         mean: None,
@@ -143,13 +160,13 @@ pub fn judge_eval(plan: &Plan, eval: &str, ids: &[String], cases: &[Arc<CaseReco
     let means = plan.gauges.iter().enumerate().filter_map(|(i, gauge)| {
         let values: Vec<f64> =
             cases.iter().filter_map(|case| case.scores.get(i).and_then(|score| score.value)).collect();
-        let (low, high) = mean_interval(&values);
+        let interval = bootstrap_mean_ci(&values, 0.95, RESAMPLES, SEED)?;
         Some(MeanRecord {
             scorer: gauge.name.clone(),
             cases: values.len(),
             mean: mean(values.iter().copied())?,
-            low,
-            high,
+            low: interval.low,
+            high: interval.high,
             threshold: plan.threshold_of(gauge),
             change: None,
         })

@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = &["
         run text not null references runs(id) on delete cascade,
         eval text not null,
         id text not null,
+        position integer not null,
         verdict text not null,
         mean real,
         record text not null,
@@ -54,7 +55,10 @@ pub fn data_dir(project: &Path) -> PathBuf {
         let program = std::env::current_exe().ok()?;
         program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf)
     };
-    holds_program().or_else(|| set("CARGO_TARGET_DIR")).unwrap_or_else(|| project.join("target")).join("rankgate")
+    holds_program()
+        .or_else(|| set("CARGO_TARGET_DIR"))
+        .unwrap_or_else(|| project.join("target"))
+        .join("rankgate")
 }
 
 /// An open history. Shared between threads.
@@ -111,11 +115,12 @@ impl History {
             let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             {
                 let mut insert = tx.prepare_cached(
-                    "insert or replace into cases (run, eval, id, verdict, mean, record)
-                     values (?1, ?2, ?3, ?4, ?5, ?6)",
+                    "insert or replace into cases (run, eval, id, position, verdict, mean, record)
+                     values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 )?;
                 for (case, text) in cases.iter().map(AsRef::as_ref).zip(&texts) {
-                    insert.execute(params![run, case.eval, case.case, case.verdict.words(), case.mean, text])?;
+                    let (position, verdict) = (case.position as i64, case.verdict.words());
+                    insert.execute(params![run, case.eval, case.case, position, verdict, case.mean, text])?;
                 }
             }
             tx.commit()
@@ -145,9 +150,9 @@ impl History {
         Ok(found.into_iter().next())
     }
 
-    /// The results of an eval's cases that the run has, in no particular order.
+    /// The results of an eval's cases that the run has, in the eval's order.
     pub fn cases(&self, run: &str, eval: &str) -> Result<Vec<CaseRecord>> {
-        self.rows("select record from cases where run = ?1 and eval = ?2 order by rowid", &[&run, &eval])
+        self.rows("select record from cases where run = ?1 and eval = ?2 order by position", &[&run, &eval])
     }
 
     /// The summary of the newest complete run of `eval` over the same cases, other than `run`.

@@ -1,0 +1,3 @@
+//! Every `*.eval.rs` beside this file.
+
+rankgate::evals!();

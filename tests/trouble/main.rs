@@ -1,0 +1,201 @@
+//! Evals that go wrong in every way there is; `tests/harness.rs` runs them as a program of its own.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use rankgate::prelude::*;
+
+fn main() -> std::process::ExitCode {
+    rankgate::harness::main(rankgate::project!(), |suite| {
+        suite.file("trouble/verdicts.eval.rs", verdicts);
+        suite.file("trouble/failures.eval.rs", failures);
+        suite.file("trouble/settings.eval.rs", settings);
+        suite.file("trouble/refused.eval.rs", |_| Err::<(), _>("no fixture"));
+    })
+}
+
+fn cases(ids: &[&'static str]) -> Vec<Example<&'static str>> {
+    ids.iter().map(|id| Example::new(*id, *id)).collect()
+}
+
+/// A case's score is in its id: `0.5` or `0.5 second`.
+fn score_in_id(case: &Example<&'static str>) -> f64 {
+    case.input.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(1.0)
+}
+
+fn by_id() -> Scorer<Example<&'static str>, String> {
+    scorer("by id", |case, _| score_in_id(case))
+}
+
+fn echo(case: &Example<&'static str>, _: &Context) -> Result<String> {
+    Ok(case.input.to_string())
+}
+
+fn verdicts(suite: &mut Suite) {
+    suite.eval("fine").cases(|| cases(&["a", "b", "0.9 c"])).subject(echo).score(by_id()).threshold(0.7);
+    suite
+        .eval("low")
+        .cases(|| cases(&["0.1 x", "0.2 y", "0.9 z"]))
+        .subject(echo)
+        .score(by_id())
+        .threshold(0.7)
+        .columns(|case, _| [("input", case.input)]);
+    suite
+        .eval("floor")
+        .cases(|| cases(&["0.5 x", "1"]))
+        .subject(echo)
+        .score(by_id())
+        .threshold(0.7)
+        .case_floor(0.4);
+    suite
+        .eval("unsure")
+        .cases(|| cases(&["0.6 x", "1", "0.9"]))
+        .subject(echo)
+        .score(by_id())
+        .threshold(0.7)
+        .confident();
+    suite
+        .eval("misses")
+        .cases(|| cases(&["0.1 known", "1 stale", "a", "b", "c"]))
+        .subject(echo)
+        .score(by_id())
+        .threshold(0.7)
+        .known_miss("0.1 known", "needs a model")
+        .known_miss("1 stale", "was hard once");
+    suite.eval("empty").cases(|| cases(&[])).subject(echo).score(by_id());
+    suite
+        .eval("unjudged")
+        .cases(|| cases(&["a"]))
+        .subject(echo)
+        .score(scorer("judge", |_, _| Scored::skipped("no key")));
+    suite.eval("half").cases(|| cases(&["a", "b"])).subject(echo).score(by_id()).skip_case("b", "too slow");
+    suite.eval("whole").cases(|| cases(&["a"])).subject(echo).score(by_id()).skip("not today");
+    suite.eval("变体").cases(|| cases(&["查询 一"])).subject(echo).score(by_id());
+    // As good as the environment says.
+    let score: f64 = std::env::var("SCORE").ok().and_then(|score| score.parse().ok()).unwrap_or(1.0);
+    suite.eval("told").cases(|| cases(&["a", "b"])).subject(echo).score(scorer("told", move |_, _| score));
+}
+
+fn failures(suite: &mut Suite) {
+    suite
+        .eval("panics")
+        .cases(|| cases(&["a", "bad", "c"]))
+        .subject(|case, _| {
+            assert!(case.input != "bad", "the subject is {}", case.input);
+            Ok::<_, Error>(case.input.to_string())
+        })
+        .score(by_id())
+        .threshold(0.1);
+    suite
+        .eval("hangs")
+        .cases(|| cases(&["a", "subject", "scorer"]))
+        .subject(|case, _| {
+            hang(case.input == "subject");
+            Ok::<_, Error>(case.input.to_string())
+        })
+        .score(scorer("slow", |case: &Example<&str>, _| {
+            hang(case.input == "scorer");
+            true
+        }))
+        .score(scorer("quick", |_, _| true))
+        .timeout(Duration::from_millis(300));
+    suite
+        .eval("scorers")
+        .cases(|| cases(&["a", "nan", "three", "panic", "error", "column"]))
+        .subject(echo)
+        .score(scorer("odd", |case: &Example<&str>, _| match case.input {
+            "nan" => Ok(f64::NAN),
+            "three" => Ok(3.0),
+            "panic" => panic!("no judge"),
+            "error" => Err("judge is down"),
+            _ => Ok(1.0),
+        }))
+        .score(scorer("even", |_, _| true))
+        .columns(|case, _| {
+            assert!(case.input != "column", "no column");
+            [("input", case.input)]
+        });
+    suite
+        .eval("stages")
+        .cases(|| cases(&["ran", "skipped", "missing"]))
+        .subject(|case, _| {
+            match case.input {
+                "ran" => tracing::info_span!("rerank").in_scope(|| ()),
+                "skipped" => tracing::info_span!("rerank", skipped = "no reranker").in_scope(|| ()),
+                _ => tracing::info_span!("bm25").in_scope(|| ()),
+            }
+            Ok::<_, Error>(())
+        })
+        .score(scorer("any", |_, _| true))
+        .requires(["rerank"]);
+    suite.eval("twice").cases(|| cases(&["a", "a"])).subject(echo).score(by_id());
+    suite
+        .eval("broken")
+        .cases(|| Err::<Vec<Example<&str>>, _>(Error::input("queries.json: not JSON")))
+        .subject(echo);
+    suite.eval("typo").cases(|| cases(&["alpha"])).subject(echo).known_miss("alpah", "?");
+    suite.eval("line\nbreak").cases(|| cases(&["a"])).subject(echo);
+    suite.eval("same").cases(|| cases(&["a"])).subject(echo);
+    suite.eval("same").cases(|| cases(&["b"])).subject(echo);
+}
+
+fn hang(yes: bool) {
+    if yes {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+fn settings(suite: &mut Suite) {
+    suite
+        .eval("variants")
+        .cases(|| cases(&["a", "b"]))
+        .variant("good", |_, _| Ok::<_, Error>(1.0))
+        .variant("bad", |_, _| Ok::<_, Error>(0.25))
+        .score(scorer("told", |_, out| *out))
+        .threshold(0.5);
+    suite
+        .eval("spread")
+        .cases(|| cases(&["a"]))
+        .subject(|_, cx| Ok::<_, Error>(f64::from(cx.trial()) / 2.0))
+        .score(scorer("told", |_, out| *out))
+        .trials(3);
+    suite
+        .eval("retried")
+        .cases(|| cases(&["once", "twice"]))
+        .subject(|case, cx| match (case.input, cx.attempt()) {
+            ("once", 0) | ("twice", 0 | 1) => Err("connection reset"),
+            _ => Ok(()),
+        })
+        .score(scorer("any", |_, _| true))
+        .retry_errors(1);
+    static RUNNING: AtomicU32 = AtomicU32::new(0);
+    suite
+        .eval("narrow")
+        .cases(|| cases(&["a", "b", "c", "d", "e", "f"]))
+        .subject(|_, _| {
+            let before = RUNNING.fetch_add(1, SeqCst);
+            std::thread::sleep(Duration::from_millis(20));
+            RUNNING.fetch_sub(1, SeqCst);
+            Ok::<_, Error>(before)
+        })
+        .score(scorer("at most two", |_, before| *before < 2))
+        .threshold(1.0)
+        .concurrency(2);
+    // Notes every execution, to count them from outside.
+    suite
+        .eval("counted")
+        .cases(|| cases(&["a", "b", "c", "d"]))
+        .subject(|case, _| {
+            if let Some(file) = std::env::var_os("COUNT_FILE") {
+                let mut file = std::fs::File::options().append(true).create(true).open(file)?;
+                file.write_all(format!("{}\n", case.input).as_bytes())?;
+            }
+            Ok::<_, std::io::Error>(())
+        })
+        .score(scorer("any", |_, _| true))
+        .threshold(1.0);
+    if std::env::var_os("ALONE").is_some() {
+        suite.eval("alone").cases(|| cases(&["a", "b"])).subject(echo).only(["b"]);
+    }
+}
