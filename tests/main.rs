@@ -1,12 +1,11 @@
 //! The project's integration tests: one binary, so that it links once.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-mod index;
+mod common;
 mod harness;
+mod index;
 mod layers;
 mod lexical;
-mod common;
-mod layers;
 mod metrics_props;
 mod metrics_trec;
 mod models;
