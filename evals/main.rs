@@ -1,3 +1,5 @@
 //! The evals: every `*.eval.rs` beside this file.
 
+mod fixtures;
+
 rankgate::evals!();

@@ -141,7 +141,9 @@ struct Figures {
 pub fn run(args: Args) -> Result<ExitCode> {
     let modes = if args.mode.is_empty() { Mode::DEFAULT.to_vec() } else { args.mode.clone() };
     if args.run_out.is_some() && modes.len() != 1 {
-        return Err(Error::usage("--run-out writes the rankings of one mode").with_hint("give exactly one --mode"));
+        return Err(
+            Error::usage("--run-out writes the rankings of one mode").with_hint("give exactly one --mode")
+        );
     }
     let cases = judged_queries(&args)?;
     let vectors = modes.iter().any(|mode| mode.needs_vectors());
@@ -151,7 +153,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     for &mode in &modes {
         let scored = score(&pipeline, &cases, mode, args.limit)?;
         if let Some(path) = &args.run_out {
-            let rankings = cases.iter().zip(&scored.rankings).map(|(case, ranking)| (case.query.id.as_str(), ranking));
+            let rankings =
+                cases.iter().zip(&scored.rankings).map(|(case, ranking)| (case.query.id.as_str(), ranking));
             trec::write_run(path, &trec::Run::from_rankings(mode.name(), rankings)?)?;
         }
         figures.insert(mode.name(), scored.figures);
@@ -176,7 +179,10 @@ fn judged_queries(args: &Args) -> Result<Vec<JudgedQuery>> {
     let all = cases.len();
     cases.retain(|case| case.judgments.values().any(|&grade| grade > 0));
     if cases.is_empty() {
-        return Err(Error::input(format!("{}: none of {all} queries has a relevant document", source.display())));
+        return Err(Error::input(format!(
+            "{}: none of {all} queries has a relevant document",
+            source.display()
+        )));
     }
     Ok(cases)
 }
@@ -227,7 +233,8 @@ fn figures(cases: &[JudgedQuery], rankings: &[Ranking], took: Vec<f64>) -> Figur
     let each = |measure: &dyn Fn(&Ranking, &Judgments) -> Option<f64>| -> Vec<f64> {
         cases.iter().zip(rankings).filter_map(|(case, ranking)| measure(ranking, &case.judgments)).collect()
     };
-    let mean = |measure: &dyn Fn(&Ranking, &Judgments) -> Option<f64>| stats::mean(&each(measure)).unwrap_or(0.0);
+    let mean =
+        |measure: &dyn Fn(&Ranking, &Judgments) -> Option<f64>| stats::mean(&each(measure)).unwrap_or(0.0);
     let ndcg = each(&|ranking, judged| metrics::ndcg_at(10, ranking.docids(), judged));
     let interval = stats::bootstrap_mean_ci(&ndcg, 0.95, 1000, 42);
     let percentile = |p| stats::percentile(&took, p).unwrap_or(0.0);
@@ -261,7 +268,15 @@ fn table(output: &Output, modes: &[Mode]) -> String {
         let _ = writeln!(
             text,
             "{:<17} {:>8.4} {:>9.4} {:>10.4}  {:<22} {:>6.4} {:>6.4}  {:>7.1} {:>7.1}",
-            mode.name(), f.recall_5, f.recall_10, f.recall_100, ndcg, f.mrr, f.map, f.p50_ms, f.p95_ms
+            mode.name(),
+            f.recall_5,
+            f.recall_10,
+            f.recall_100,
+            ndcg,
+            f.mrr,
+            f.map,
+            f.p50_ms,
+            f.p95_ms
         );
     }
     text

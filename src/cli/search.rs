@@ -110,7 +110,11 @@ pub fn run(command: Command) -> Result<ExitCode> {
 
 fn open(args: &Args, settings: &Settings, vectors: bool) -> Result<Pipeline> {
     let dir = super::index_folder(args.index.as_deref())?;
-    if vectors { Pipeline::open(&dir, settings, None) } else { Pipeline::with_models(&dir, &settings.search, None, None) }
+    if vectors {
+        Pipeline::open(&dir, settings, None)
+    } else {
+        Pipeline::with_models(&dir, &settings.search, None, None)
+    }
 }
 
 fn plain(args: &Args) -> Request {

@@ -34,7 +34,6 @@
 mod body;
 mod case;
 mod libtest;
-mod measures;
 mod plan;
 mod report;
 mod run;

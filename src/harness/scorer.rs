@@ -9,7 +9,7 @@ use crate::corpus::Judgments;
 use crate::trace::Trace;
 
 use super::case::{BoxError, Judged, Ranked, report};
-use super::measures as metrics;
+use crate::metrics;
 
 /// All that a scorer may look at.
 #[derive(Debug)]

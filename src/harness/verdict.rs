@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use crate::corpus::hex;
 use crate::record::{CaseRecord, Column, EvalRecord, MeanRecord, Score, TrialRecord, Verdict};
 
-use super::measures::stats::bootstrap_mean_ci;
 use super::plan::Plan;
+use crate::metrics::stats::bootstrap_mean_ci;
 
 /// What a case showed beside its scores.
 #[derive(Debug, Default)]

@@ -92,7 +92,12 @@ fn union(
     for (rank, hit) in (1..).zip(lexical) {
         let evidence = Evidence::new("bm25", rank, hit.score, words(rank, hit));
         places.insert(hit.key, candidates.len());
-        candidates.push(Candidate { key: hit.key, score: evidence.contribution, chunk: None, evidence: vec![evidence] });
+        candidates.push(Candidate {
+            key: hit.key,
+            score: evidence.contribution,
+            chunk: None,
+            evidence: vec![evidence],
+        });
     }
     let mut nearest: Vec<&VectorHit> = cosines.iter().collect();
     nearest.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
@@ -153,7 +158,8 @@ mod tests {
 
     #[test]
     fn reciprocal_ranks_follow_the_paper() {
-        let fused = reciprocal_rank(&[word(1, 5.0, 1.0), word(2, 4.0, 1.0)], &[near(2, 0.9), near(3, 0.8)], 60.0);
+        let fused =
+            reciprocal_rank(&[word(1, 5.0, 1.0), word(2, 4.0, 1.0)], &[near(2, 0.9), near(3, 0.8)], 60.0);
         assert_eq!(order(&fused), [2, 1, 3]);
         assert!((fused.candidates[0].score - (1.0 / 62.0 + 1.0 / 61.0)).abs() < 1e-12);
     }

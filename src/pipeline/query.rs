@@ -14,8 +14,8 @@ use super::graph::{self, Bounds};
 use super::index::IndexReader;
 use super::indexer::{self, passage_text};
 use super::progress::IndexBar;
-use super::rerank::{self, LATE_DEPTH};
 use super::request::Request;
+use super::rerank::{self, LATE_DEPTH};
 use super::vector::{VectorHit, Vectors};
 use crate::corpus::{self, Evidence, Hit, Mode, Ranking};
 use crate::error::{Error, Result};
@@ -298,8 +298,11 @@ impl Pipeline {
     fn follow_links(&self, request: &Request, candidates: &mut Vec<Candidate>) -> Result<()> {
         let enabled = request.graph.unwrap_or(self.settings.graph);
         let keys: Vec<u64> = candidates.iter().map(|candidate| candidate.key).collect();
-        let Ok(neighbours) = graph::expand(&self.index, &keys, enabled, Bounds::default())? else { return Ok(()) };
-        let (Some(best), Some(&(_, strongest))) = (candidates.first().map(|c| c.score), neighbours.first()) else {
+        let Ok(neighbours) = graph::expand(&self.index, &keys, enabled, Bounds::default())? else {
+            return Ok(());
+        };
+        let (Some(best), Some(&(_, strongest))) = (candidates.first().map(|c| c.score), neighbours.first())
+        else {
             return Ok(());
         };
         for (rank, (key, strength)) in (1..).zip(neighbours) {
@@ -310,7 +313,9 @@ impl Pipeline {
                     candidate.score += gain;
                     candidate.evidence.push(evidence);
                 }
-                None => candidates.push(Candidate { key, score: gain, chunk: None, evidence: vec![evidence] }),
+                None => {
+                    candidates.push(Candidate { key, score: gain, chunk: None, evidence: vec![evidence] })
+                }
             }
         }
         fusion::sort(candidates);
@@ -369,7 +374,8 @@ impl Pipeline {
             .map(|candidate| {
                 let chunk = nearest.iter().find(|hit| hit.key == candidate.key).map_or(0, |hit| hit.chunk);
                 let title = self.index.title(candidate.key)?.unwrap_or_default();
-                let text = self.index.passage(candidate.key, chunk)?.map(|(_, text)| text).unwrap_or_default();
+                let text =
+                    self.index.passage(candidate.key, chunk)?.map(|(_, text)| text).unwrap_or_default();
                 Ok(passage_text(&title, &text))
             })
             .collect()
@@ -383,7 +389,11 @@ impl Pipeline {
                 break;
             }
             let Some(stored) = self.index.document(candidate.key)? else { continue };
-            let snippet = if request.snippets { self.snippet(request, candidate, &stored.document.body)? } else { String::new() };
+            let snippet = if request.snippets {
+                self.snippet(request, candidate, &stored.document.body)?
+            } else {
+                String::new()
+            };
             hits.push(Hit {
                 hash: stored.short_hash(),
                 docid: stored.document.id,

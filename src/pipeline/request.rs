@@ -79,7 +79,8 @@ impl Request {
             return Err(Error::usage("the query is empty").with_hint("say what to look for"));
         }
         if self.parts(Mode::Hyde).count() > 1 {
-            return Err(Error::usage("the query has two `hyde:` parts").with_hint("one hypothetical answer is enough"));
+            return Err(Error::usage("the query has two `hyde:` parts")
+                .with_hint("one hypothetical answer is enough"));
         }
         Ok(())
     }
@@ -95,7 +96,11 @@ impl Request {
 
     /// The texts of one structured mode.
     pub(super) fn parts(&self, mode: Mode) -> impl Iterator<Item = &str> {
-        self.modes.iter().filter(move |part| part.mode == mode).map(|part| part.text.trim()).filter(|t| !t.is_empty())
+        self.modes
+            .iter()
+            .filter(move |part| part.mode == mode)
+            .map(|part| part.text.trim())
+            .filter(|t| !t.is_empty())
     }
 }
 

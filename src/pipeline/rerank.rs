@@ -22,7 +22,9 @@ pub(super) fn late_interaction(query: &TokenVectors, passage: &TokenVectors) -> 
     let dot = |a: &[f32], b: &[f32]| -> f32 {
         let mut lanes = [0f32; 16];
         let (a, b) = (a.chunks(16), b.chunks(16));
-        a.zip(b).for_each(|(a, b)| lanes.iter_mut().zip(a.iter().zip(b)).for_each(|(lane, (a, b))| *lane += a * b));
+        a.zip(b).for_each(|(a, b)| {
+            lanes.iter_mut().zip(a.iter().zip(b)).for_each(|(lane, (a, b))| *lane += a * b)
+        });
         lanes.iter().sum()
     };
     let best = |token: &[f32]| {
@@ -102,7 +104,10 @@ mod tests {
     #[test]
     fn every_query_token_takes_its_best_passage_token() {
         let query = tokens(&[1.0, 0.0, 0.0, 1.0]);
-        assert_eq!(late_interaction(&query, &tokens(&[1.0, 0.0, 0.6, 0.8])), Some((1.0 + f64::from(0.8f32)) / 2.0));
+        assert_eq!(
+            late_interaction(&query, &tokens(&[1.0, 0.0, 0.6, 0.8])),
+            Some((1.0 + f64::from(0.8f32)) / 2.0)
+        );
         assert_eq!(late_interaction(&query, &tokens(&[])), None);
     }
 

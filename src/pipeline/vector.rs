@@ -295,9 +295,12 @@ mod tests {
     #[test]
     fn single_documents_and_vectors_are_found_again() {
         let mut vectors = Vectors::new(2);
-        for (collection, key, chunk, vector) in
-            [("a", 2, 0, [1.0, 0.0]), ("a", 5, 0, [0.0, 1.0]), ("a", 5, 1, [0.6, 0.8]), ("b", 3, 0, [0.8, 0.6])]
-        {
+        for (collection, key, chunk, vector) in [
+            ("a", 2, 0, [1.0, 0.0]),
+            ("a", 5, 0, [0.0, 1.0]),
+            ("a", 5, 1, [0.6, 0.8]),
+            ("b", 3, 0, [0.8, 0.6]),
+        ] {
             vectors.push(collection, key, chunk, vector).expect("fits");
         }
         let hits = vectors.nearest(&[1.0, 0.0], [5, 4, 3]).expect("compares");

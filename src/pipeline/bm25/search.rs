@@ -390,7 +390,13 @@ impl<'a> Run<'a> {
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
         hits.truncate(limit);
-        Ok(LexicalResult { hits, coverage: share(known, mass), documents: self.total, level, terms: self.terms })
+        Ok(LexicalResult {
+            hits,
+            coverage: share(known, mass),
+            documents: self.total,
+            level,
+            terms: self.terms,
+        })
     }
 }
 

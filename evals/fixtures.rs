@@ -1,0 +1,49 @@
+//! What the evals have in common: the judged queries and the pipeline over the fixture corpus.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use once_cell::sync::OnceCell;
+use rankgate::prelude::*;
+use rankgate::settings::Settings;
+use rankgate::store::cache::Cache;
+use rankgate::store::history::data_dir;
+
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn corpus() -> PathBuf {
+    project().join("fixtures/corpus")
+}
+
+/// The judged queries whose category `wanted` takes.
+pub fn queries(wanted: impl Fn(&str) -> bool) -> Result<Vec<JudgedQuery>> {
+    let path = project().join("fixtures/queries.json");
+    let mut cases = rankgate::corpus::queries::read(&path)?;
+    cases.retain(|case| wanted(case.query.category.as_deref().unwrap_or_default()));
+    Ok(cases)
+}
+
+/// The pipeline over the fixture corpus, the same for all evals of a process.
+///
+/// The first run of a machine fetches the models and embeds the corpus; after that only what changed is read in.
+pub fn pipeline() -> Result<&'static Pipeline> {
+    static PIPELINE: OnceCell<Pipeline> = OnceCell::new();
+    PIPELINE.get_or_try_init(|| {
+        let data = data_dir(project());
+        let settings = Settings::load(project())?;
+        let cache = Arc::new(Cache::open(&data.join("cache.db"))?);
+        let pipeline = Pipeline::over(&corpus(), &data.join("fixtures-index"), &settings, Some(cache), true)?;
+        check_judgments(&pipeline)?;
+        Ok(pipeline)
+    })
+}
+
+/// Judgments must name documents of the corpus: a typing error would look like a bad ranking.
+fn check_judgments(pipeline: &Pipeline) -> Result<()> {
+    let docids = pipeline.index().docids()?;
+    let known = |docid: &str| docids.iter().any(|known| known == docid);
+    rankgate::corpus::queries::check_docids(&queries(|_| true)?, known, || docids.clone())
+        .map_err(|e| e.context("fixtures/queries.json"))
+}
