@@ -134,7 +134,9 @@ impl Cache {
     /// Removes the oldest entries, a tenth at a time, until the file holds no more than its limit.
     fn evict(&self, connection: &Connection) -> rusqlite::Result<()> {
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let used = || Ok((pragma("page_count")? - pragma("freelist_count")?) * pragma("page_size")?);
+        let used = || -> rusqlite::Result<i64> {
+            Ok((pragma("page_count")? - pragma("freelist_count")?) * pragma("page_size")?)
+        };
         let tenth = "DELETE FROM cache WHERE id IN (SELECT id FROM cache ORDER BY id LIMIT \
                      (SELECT 1 + count(*) / 10 FROM cache))";
         while used()? > self.limit && connection.execute(tenth, [])? > 0 {}
