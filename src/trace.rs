@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::NoSubscriber;
 use tracing::{Dispatch, Level, Metadata, Subscriber};
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -84,8 +85,13 @@ impl Trace {
 /// assert_eq!(trace.stages[0].fields["terms"], 2);
 /// ```
 pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Trace) {
-    static COLLECTOR: OnceLock<Dispatch> = OnceLock::new();
-    let dispatch = COLLECTOR.get_or_init(|| Dispatch::new(Registry::default().with(Collector)));
+    // While a process has a single dispatch, `tracing` asks the current thread's alone whether a new span is
+    // wanted, and remembers the answer for good: a span first opened outside of any capture would never be
+    // collected. A second dispatch, which wants nothing, makes it ask all.
+    static DISPATCHES: OnceLock<[Dispatch; 2]> = OnceLock::new();
+    let [dispatch, _] = DISPATCHES.get_or_init(|| {
+        [Dispatch::new(Registry::default().with(Collector)), Dispatch::new(NoSubscriber::default())]
+    });
 
     /// Takes the buffer off the stack again even when `work` panics.
     struct Pop;
@@ -236,6 +242,15 @@ mod tests {
         assert_eq!(inner.stages.len(), 1);
         assert_eq!(inner.stages[0].fields["hits"], 3);
         assert!(outer.ran("outer") && outer.ran("inner"));
+    }
+
+    #[test]
+    fn a_span_first_opened_outside_of_a_capture_is_collected_later() {
+        let stage = || tracing::info_span!("late").in_scope(|| ());
+        let _ = capture(|| ());
+        stage();
+        let ((), trace) = capture(stage);
+        assert!(trace.ran("late"));
     }
 
     #[test]

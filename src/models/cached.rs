@@ -261,3 +261,61 @@ impl Generations {
         self.young.insert(key, tokens);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::HashEmbedder;
+    use super::*;
+    use crate::store::cache::CacheMode;
+
+    fn cache(dir: &tempfile::TempDir) -> Option<Arc<Cache>> {
+        Some(Arc::new(Cache::with_mode(&dir.path().join("cache.db"), CacheMode::On)))
+    }
+
+    #[test]
+    fn token_vectors_survive_eight_bits_and_the_disk() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let texts = ["cancel the contract", "", "weather"];
+        let exact = HashEmbedder::new(64).embed_tokens(&texts, TextRole::Passage).expect("embeds");
+        let first = Cached::new(HashEmbedder::new(64), cache(&dir));
+        let found = first.embed_tokens(&texts, TextRole::Passage).expect("embeds");
+        for (exact, found) in exact.iter().zip(&found) {
+            assert_eq!(exact.data.len(), found.data.len());
+            for (a, b) in exact.data.chunks(64).zip(found.data.chunks(64)) {
+                let cosine: f32 = a.iter().zip(b).map(|(x, y)| x * y).sum();
+                assert!(cosine > 0.9999, "{cosine}");
+            }
+        }
+        let second = Cached::new(HashEmbedder::new(64), cache(&dir));
+        let (known, trace) = crate::trace::capture(|| second.embed_tokens(&texts, TextRole::Passage));
+        assert_eq!(known.expect("embeds"), found);
+        assert_eq!(trace.stages[0].fields["cached"], 3);
+    }
+
+    #[test]
+    fn a_query_is_no_passage_and_another_model_no_hit() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let embed = |dims, role| {
+            let embedder = Cached::new(HashEmbedder::new(dims), cache(&dir));
+            let (_, trace) = crate::trace::capture(|| embedder.embed(&["text"], role));
+            trace.stages[0].fields["cached"].clone()
+        };
+        assert_eq!(embed(64, TextRole::Query), 0);
+        assert_eq!(embed(64, TextRole::Query), 1);
+        assert_eq!(embed(32, TextRole::Query), 0);
+        assert_eq!(embed(64, TextRole::Passage), 0);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_keeps_what_is_used() {
+        let mut memory = Generations::default();
+        let large = || Arc::new(QuantisedTokens { dims: 1, components: vec![0; TOKEN_MEMORY / 8] });
+        let key = |n: u8| [n; 32];
+        for n in 0..20 {
+            memory.put(key(n), large());
+            assert!(memory.get(&key(0)).is_some(), "asked for all the time");
+        }
+        assert!(memory.get(&key(1)).is_none(), "forgotten");
+        assert!(memory.young.len() + memory.old.len() <= 8);
+    }
+}
