@@ -321,7 +321,8 @@ fn history_tells_the_change_against_the_last_complete_run() {
 #[test]
 fn two_runs_at_once_are_both_kept() {
     let bench = Bench::new();
-    let start = || bench.command().arg("told").stdout(std::process::Stdio::null()).spawn().unwrap();
+    let quiet = std::process::Stdio::null;
+    let start = || bench.command().arg("told").stdout(quiet()).stderr(quiet()).spawn().unwrap();
     let mut runs: Vec<_> = (0..4).map(|_| start()).collect();
     assert!(runs.iter_mut().all(|run| run.wait().unwrap().success()));
     let history = History::open(bench.0.path()).unwrap();

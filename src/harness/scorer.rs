@@ -131,12 +131,12 @@ pub fn ndcg_at<C: Judged, O: Ranked>(k: usize) -> Scorer<C, O> {
 
 /// One over the rank of the first relevant document; its mean is MRR.
 pub fn reciprocal_rank<C: Judged, O: Ranked>() -> Scorer<C, O> {
-    judged("mrr".into(), |docids, judgments| metrics::reciprocal_rank(docids, judgments))
+    judged("mrr".into(), metrics::reciprocal_rank)
 }
 
 /// Average precision; its mean is MAP.
 pub fn average_precision<C: Judged, O: Ranked>() -> Scorer<C, O> {
-    judged("map".into(), |docids, judgments| metrics::average_precision(docids, judgments))
+    judged("map".into(), metrics::average_precision)
 }
 
 fn judged<C: Judged, O: Ranked>(
