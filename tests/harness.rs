@@ -392,6 +392,13 @@ fn under_nextest_processes_share_results() {
     assert!(run.evals.iter().all(|eval| eval.complete));
 }
 
+#[test]
+fn the_crate_outside_has_the_build_script_that_is_there_to_be_copied() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    assert!(read("build.rs") == read("tests/external/build.rs"), "copy build.rs to tests/external/build.rs");
+}
+
 /// The crate of `tests/external`, copied to where its snapshots may be written.
 #[test]
 fn a_crate_outside_evaluates_its_own_engine() {
