@@ -195,6 +195,24 @@ pub struct EvalRecord {
     pub cases: Vec<CaseRecord>,
 }
 
+impl EvalRecord {
+    /// The same record without its cases.
+    pub fn summary(&self) -> Self {
+        Self {
+            eval: self.eval.clone(),
+            description: self.description.clone(),
+            verdict: self.verdict,
+            reason: self.reason.clone(),
+            complete: self.complete,
+            total: self.total,
+            case_set: self.case_set.clone(),
+            means: self.means.clone(),
+            took_ms: self.took_ms,
+            cases: Vec::new(),
+        }
+    }
+}
+
 /// The state of the sources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Revision {

@@ -321,7 +321,8 @@ fn history_tells_the_change_against_the_last_complete_run() {
 #[test]
 fn two_runs_at_once_are_both_kept() {
     let bench = Bench::new();
-    let start = || bench.command().arg("told").stdout(std::process::Stdio::null()).spawn().unwrap();
+    let quiet = std::process::Stdio::null;
+    let start = || bench.command().arg("told").stdout(quiet()).stderr(quiet()).spawn().unwrap();
     let mut runs: Vec<_> = (0..4).map(|_| start()).collect();
     assert!(runs.iter_mut().all(|run| run.wait().unwrap().success()));
     let history = History::open(bench.0.path()).unwrap();
@@ -389,6 +390,13 @@ fn under_nextest_processes_share_results() {
         run.evals.iter().map(|eval| (eval.eval.as_str(), eval.cases.len())).collect();
     assert_eq!(evals, [("counted", 4), ("half", 2), ("low", 3)]);
     assert!(run.evals.iter().all(|eval| eval.complete));
+}
+
+#[test]
+fn the_crate_outside_has_the_build_script_that_is_there_to_be_copied() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    assert!(read("build.rs") == read("tests/external/build.rs"), "copy build.rs to tests/external/build.rs");
 }
 
 /// The crate of `tests/external`, copied to where its snapshots may be written.

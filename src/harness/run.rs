@@ -64,13 +64,16 @@ impl EvalRun {
         })
     }
 
-    /// What is known: the gate's verdict, else one over the cases that were executed, if any was.
+    /// What is known: the gate's verdict, else one over the cases that were executed, if any was; with cases.
     pub fn known(&self) -> Option<EvalRecord> {
-        if let Some(summary) = self.summary.get() {
-            return Some(summary.clone());
-        }
         let executed: Vec<_> = self.cases.iter().filter_map(|case| case.get().cloned()).collect();
-        (!executed.is_empty()).then(|| self.judge(&executed))
+        let mut record = match self.summary.get() {
+            Some(summary) => summary.clone(),
+            None if executed.is_empty() => return None,
+            None => self.judge(&executed),
+        };
+        record.cases = executed.iter().map(|case| CaseRecord::clone(case)).collect();
+        Some(record)
     }
 
     /// As [`EvalRun::known`], with what other processes of the run have found.

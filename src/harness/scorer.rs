@@ -101,11 +101,12 @@ impl<C, O> Scorer<C, O> {
 }
 
 /// A scorer from a closure over case and output, which returns a number, a `bool`, a [`Scored`], or a
-/// `Result` of one of them.
+/// `Result` of one of them. Inside an eval, [`Eval::score_with`](super::Eval::score_with) knows the types.
 ///
 /// ```
 /// use rankgate::prelude::*;
-/// let polite: Scorer<Example<&str>, String> = scorer("says please", |_, answer| answer.contains("please"));
+/// let polite = scorer("says please", |_: &Example<&str>, answer: &String| answer.contains("please"));
+/// let gated = polite.at_least(0.9);
 /// ```
 pub fn scorer<C, O, R: Into<Scored>>(
     name: impl Into<String>,
@@ -131,12 +132,12 @@ pub fn ndcg_at<C: Judged, O: Ranked>(k: usize) -> Scorer<C, O> {
 
 /// One over the rank of the first relevant document; its mean is MRR.
 pub fn reciprocal_rank<C: Judged, O: Ranked>() -> Scorer<C, O> {
-    judged("mrr".into(), |docids, judgments| metrics::reciprocal_rank(docids, judgments))
+    judged("mrr".into(), metrics::reciprocal_rank)
 }
 
 /// Average precision; its mean is MAP.
 pub fn average_precision<C: Judged, O: Ranked>() -> Scorer<C, O> {
-    judged("map".into(), |docids, judgments| metrics::average_precision(docids, judgments))
+    judged("map".into(), metrics::average_precision)
 }
 
 fn judged<C: Judged, O: Ranked>(

@@ -12,7 +12,7 @@ use crate::record::Column;
 use super::body::{Body, Shared, Subject, Typed};
 use super::case::{BoxError, Case, Context, IntoCases, report};
 use super::plan::{Gauge, Plan, unusable};
-use super::scorer::Scorer;
+use super::scorer::{Scored, Scorer, scorer};
 use super::worker::quietly;
 
 /// What a subject may return: anything that can be stored as JSON and shared between threads.
@@ -175,6 +175,16 @@ impl<C: Case, O: Output> Eval<C, O> {
         });
         self.scorers.push(scorer);
         self
+    }
+
+    /// Adds a scorer from a closure over case and output, which returns a number, a `bool`, a
+    /// [`Scored`](super::Scored), or a `Result` of one of them.
+    pub fn score_with<R: Into<Scored>>(
+        &mut self,
+        name: &str,
+        run: impl Fn(&C, &O) -> R + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.score(scorer(name, run))
     }
 
     /// What the mean of every scorer has to reach over all cases (equal passes), and, unless

@@ -155,7 +155,7 @@ pub fn skipped_case(eval: &str, (position, case): (usize, &str), reason: &str) -
     }
 }
 
-/// Decides an eval from the cases that were executed; `ids` are all it has.
+/// Decides an eval from the cases that were executed; `ids` are all it has. The record comes without cases.
 pub fn judge_eval(plan: &Plan, eval: &str, ids: &[String], cases: &[Arc<CaseRecord>]) -> EvalRecord {
     let means = plan.gauges.iter().enumerate().filter_map(|(i, gauge)| {
         let values: Vec<f64> =
@@ -184,7 +184,6 @@ pub fn judge_eval(plan: &Plan, eval: &str, ids: &[String], cases: &[Arc<CaseReco
         cases: Vec::new(),
     };
     (record.verdict, record.reason) = decide_eval(plan, &record, cases);
-    record.cases = cases.iter().map(|case| CaseRecord::clone(case)).collect();
     record
 }
 

@@ -4,6 +4,7 @@
 //! microseconds, a new thread ten times as much. A worker that misses its deadline is abandoned: it stays
 //! behind until its step returns, and a fresh one goes on with the next step.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Sender, channel};
@@ -180,8 +181,7 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     QUIET.set(outer);
     result.map_err(|payload| {
         // A payload that does not come from the hook was thrown by `resume_unwind`.
-        let thrown = || payload.downcast_ref::<&str>().map_or("no message", |text| text).to_string();
-        MESSAGE.take().unwrap_or_else(thrown)
+        MESSAGE.take().unwrap_or_else(|| words(&*payload).to_string())
     })
 }
 
@@ -194,11 +194,17 @@ fn hush() {
             if !QUIET.get() {
                 return loud(info);
             }
-            let text = info.payload_as_str().unwrap_or("a value that is no text");
+            let text = words(info.payload());
             let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
             MESSAGE.set(Some(format!("panicked{place}: {text}")));
         }));
     });
+}
+
+/// The text of a panic.
+fn words(payload: &(dyn Any + Send)) -> &str {
+    let owned = || payload.downcast_ref::<String>().map(String::as_str);
+    payload.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("a value that is no text")
 }
 
 #[cfg(test)]

@@ -130,12 +130,11 @@ impl History {
 
     /// Saves the summary of an eval of a begun run. Its cases are saved by [`History::save_cases`].
     pub fn save_eval(&self, run: &str, eval: &EvalRecord) -> Result<()> {
-        let summary = EvalRecord { cases: Vec::new(), ..eval.clone() };
         self.lock()
             .execute(
                 "insert or replace into evals (run, eval, complete, case_set, record)
                  values (?1, ?2, ?3, ?4, ?5)",
-                params![run, eval.eval, eval.complete, eval.case_set, self.json(&summary)?],
+                params![run, eval.eval, eval.complete, eval.case_set, self.json(&eval.summary())?],
             )
             .map(drop)
             .map_err(|e| failed(&self.path, "write", e))

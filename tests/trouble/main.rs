@@ -94,11 +94,11 @@ fn failures(suite: &mut Suite) {
             hang(case.input == "subject");
             Ok::<_, Error>(case.input.to_string())
         })
-        .score(scorer("slow", |case: &Example<&str>, _| {
+        .score_with("slow", |case, _| {
             hang(case.input == "scorer");
             true
-        }))
-        .score(scorer("quick", |_, _| true))
+        })
+        .score_with("quick", |_, _| true)
         .timeout(Duration::from_millis(300));
     suite
         .eval("scorers")
@@ -127,7 +127,7 @@ fn failures(suite: &mut Suite) {
             }
             Ok::<_, Error>(())
         })
-        .score(scorer("any", |_, _| true))
+        .score_with("any", |_, _| true)
         .requires(["rerank"]);
     suite.eval("twice").cases(|| cases(&["a", "a"])).subject(echo).score(by_id());
     suite
@@ -152,13 +152,13 @@ fn settings(suite: &mut Suite) {
         .cases(|| cases(&["a", "b"]))
         .variant("good", |_, _| Ok::<_, Error>(1.0))
         .variant("bad", |_, _| Ok::<_, Error>(0.25))
-        .score(scorer("told", |_, out| *out))
+        .score_with("told", |_, out| *out)
         .threshold(0.5);
     suite
         .eval("spread")
         .cases(|| cases(&["a"]))
         .subject(|_, cx| Ok::<_, Error>(f64::from(cx.trial()) / 2.0))
-        .score(scorer("told", |_, out| *out))
+        .score_with("told", |_, out| *out)
         .trials(3);
     suite
         .eval("retried")
@@ -167,7 +167,7 @@ fn settings(suite: &mut Suite) {
             ("once", 0) | ("twice", 0 | 1) => Err("connection reset"),
             _ => Ok(()),
         })
-        .score(scorer("any", |_, _| true))
+        .score_with("any", |_, _| true)
         .retry_errors(1);
     static RUNNING: AtomicU32 = AtomicU32::new(0);
     suite
@@ -193,7 +193,7 @@ fn settings(suite: &mut Suite) {
             }
             Ok::<_, std::io::Error>(())
         })
-        .score(scorer("any", |_, _| true))
+        .score_with("any", |_, _| true)
         .threshold(1.0);
     if std::env::var_os("ALONE").is_some() {
         suite.eval("alone").cases(|| cases(&["a", "b"])).subject(echo).only(["b"]);
