@@ -132,12 +132,12 @@ pub fn ndcg_at<C: Judged, O: Ranked>(k: usize) -> Scorer<C, O> {
 
 /// One over the rank of the first relevant document; its mean is MRR.
 pub fn reciprocal_rank<C: Judged, O: Ranked>() -> Scorer<C, O> {
-    judged("mrr".into(), metrics::reciprocal_rank)
+    judged("mrr".into(), |docids, judgments| metrics::reciprocal_rank(docids, judgments))
 }
 
 /// Average precision; its mean is MAP.
 pub fn average_precision<C: Judged, O: Ranked>() -> Scorer<C, O> {
-    judged("map".into(), metrics::average_precision)
+    judged("map".into(), |docids, judgments| metrics::average_precision(docids, judgments))
 }
 
 fn judged<C: Judged, O: Ranked>(

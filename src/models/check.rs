@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::catalogue::{Entry, Use};
+use super::catalogue::{Conventions, Entry, Use};
 use super::embedder;
 use super::onnx::Files;
 use super::resolve::Resolved;
@@ -37,7 +37,8 @@ pub(super) fn vectors(folder: &Path, entry: &'static Entry, settings: &ModelSett
         max_tokens: conventions.max_tokens,
     };
     let model = embedder::open(files, settings)?;
-    let resolved = Resolved::pinned(entry, conventions);
+    // The known vectors are the model's own, with everything in them.
+    let resolved = Resolved::pinned(entry, Conventions { languages: None, ..conventions });
     against_expected(&embedder::OnnxEmbedder::with_model(resolved, settings, model)?)
 }
 

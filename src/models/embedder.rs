@@ -2,6 +2,7 @@
 
 use once_cell::sync::OnceCell;
 
+use super::languages::Directions;
 use super::onnx::{Files, Model, Output, Tokens};
 use super::resolve::Resolved;
 use super::{Embedder, Embeddings, TextRole, TokenVectors};
@@ -13,6 +14,7 @@ pub(super) struct OnnxEmbedder {
     resolved: Resolved,
     settings: ModelSettings,
     fingerprint: String,
+    directions: Directions,
     model: OnceCell<Model>,
 }
 
@@ -20,13 +22,13 @@ impl OnnxEmbedder {
     /// Nothing is loaded yet, nor fetched.
     pub(super) fn new(resolved: Resolved, settings: &ModelSettings) -> Result<Self> {
         let fingerprint = resolved.fingerprint(settings)?;
-        Ok(Self { resolved, settings: settings.clone(), fingerprint, model: OnceCell::new() })
+        let directions = Directions::decode(resolved.languages.unwrap_or_default(), resolved.dims);
+        Ok(Self { resolved, settings: settings.clone(), fingerprint, directions, model: OnceCell::new() })
     }
 
     /// An embedder whose model is loaded already.
     pub(super) fn with_model(resolved: Resolved, settings: &ModelSettings, model: Model) -> Result<Self> {
-        let fingerprint = resolved.fingerprint(settings)?;
-        Ok(Self { resolved, settings: settings.clone(), fingerprint, model: OnceCell::with_value(model) })
+        Ok(Self { model: OnceCell::with_value(model), ..Self::new(resolved, settings)? })
     }
 
     fn model(&self) -> Result<&Model> {
@@ -114,7 +116,9 @@ impl Embedder for OnnxEmbedder {
 }
 
 impl OnnxEmbedder {
+    /// Takes out what tells languages apart, and brings the vector to length 1.
     fn normalise(&self, vector: &mut [f32]) -> Result<()> {
+        self.directions.remove_from(vector);
         let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
         if !(norm.is_finite() && norm > 0.0) {
             return Err(Error::new(

@@ -16,6 +16,7 @@ mod fetch;
 mod folder;
 mod hub;
 pub mod inventory;
+mod languages;
 mod onnx;
 pub mod onnx_writer;
 pub mod progress;

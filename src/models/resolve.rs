@@ -23,6 +23,7 @@ pub(super) struct Resolved {
     pub(super) query_prefix: String,
     pub(super) passage_prefix: String,
     pub(super) max_tokens: usize,
+    pub(super) languages: Option<&'static [u8]>,
     source: Source,
 }
 
@@ -50,6 +51,7 @@ impl Resolved {
                 query_prefix: custom.query_prefix.clone(),
                 passage_prefix: custom.passage_prefix.clone(),
                 max_tokens: custom.max_tokens,
+                languages: None,
                 source: Source::Hub(custom.file_name().into(), hashes.collect()),
             });
         }
@@ -60,7 +62,7 @@ impl Resolved {
         }
     }
 
-    pub(super) fn pinned(entry: &'static Entry, conventions: catalogue::Conventions<'_>) -> Self {
+    pub(super) fn pinned(entry: &'static Entry, conventions: catalogue::Conventions<'static>) -> Self {
         Self {
             name: entry.name.into(),
             dims: conventions.dims,
@@ -68,6 +70,7 @@ impl Resolved {
             query_prefix: conventions.query_prefix.into(),
             passage_prefix: conventions.passage_prefix.into(),
             max_tokens: conventions.max_tokens,
+            languages: conventions.languages,
             source: Source::Catalogue(entry),
         }
     }
@@ -98,6 +101,7 @@ impl Resolved {
         // Keys in alphabetical order, whatever serde_json's features.
         let canonical = serde_json::json!([
             ["files", files],
+            ["languages", self.languages.map(|bytes| hex(&Sha256::digest(bytes)))],
             ["max_tokens", self.max_tokens],
             ["passage_prefix", self.passage_prefix],
             ["pooling", self.pooling],
