@@ -32,7 +32,7 @@ const HYDE: f32 = 0.35;
 /// Documents whose passages refine the query's vector.
 const FEEDBACK_DOCUMENTS: usize = 3;
 /// The share of the query that the best document must contain before its vector is trusted: the majority.
-const FEEDBACK_FROM: f64 = 0.5;
+const ON_TOPIC: f64 = 0.5;
 /// What a linked document gets of the score of the best one.
 const GRAPH: f64 = 0.4;
 /// The collection of an index that holds one corpus.
@@ -257,7 +257,7 @@ impl Pipeline {
         };
         let fused = fuse(meaning, vector)?;
         let span = info_span!("feedback", documents = Empty, skipped = Empty).entered();
-        if fused.matched < FEEDBACK_FROM {
+        if fused.matched < ON_TOPIC {
             span.record("skipped", "no document contains the majority of the query");
             return Ok(fused);
         }
@@ -328,6 +328,8 @@ impl Pipeline {
             info_span!("rerank", method = Empty, model = Empty, documents = Empty, skipped = Empty).entered();
         let depth = match &self.reranker {
             Some(_) => self.settings.rerank_depth,
+            // The less the words say, the further down the answer may lie.
+            None if fused.matched < ON_TOPIC => self.settings.rerank_depth,
             None => LATE_DEPTH.min(self.settings.rerank_depth),
         };
         let head = depth.min(fused.candidates.len());

@@ -5,7 +5,7 @@ use unicode_normalization::char::is_combining_mark;
 use super::tokens::is_unspaced;
 
 /// The most a chunk may hold, in hundredths of a model token by [`cost`]: 2,000 characters of plain English.
-const BUDGET: usize = 44_000;
+const BUDGET: usize = 26_400;
 /// How much of a chunk is repeated in the next: a sentence or two, so that no thought is only seen cut.
 const OVERLAP: usize = BUDGET * 15 / 100;
 /// How far back from the limit a good place to break is looked for.
