@@ -25,6 +25,16 @@ pub fn queries(wanted: impl Fn(&str) -> bool) -> Result<Vec<JudgedQuery>> {
     Ok(cases)
 }
 
+/// The documents that answer a query or help much, grades 2 and 3; grade 1 only touches the subject.
+pub fn answers(judgments: &Judgments) -> Judgments {
+    judgments.iter().filter(|(_, grade)| **grade >= 2).map(|(docid, grade)| (docid.clone(), *grade)).collect()
+}
+
+/// A baseline: one docid a line. Scores are left out, as their last digits differ between processors.
+pub fn docids(ranking: &Ranking) -> String {
+    ranking.docids().collect::<Vec<_>>().join("\n")
+}
+
 /// The pipeline over the fixture corpus, the same for all evals of a process.
 ///
 /// The first run of a machine fetches the models and embeds the corpus; after that only what changed is read in.

@@ -13,10 +13,11 @@ pub fn register(suite: &mut Suite) {
         .cases(|| fixtures::queries(|category| category != "cross-language"))
         .subject(|case, _| fixtures::pipeline()?.query(&Request::from(&case.query)).map(|(hits, _)| hits))
         .requires(["bm25", "embed", "vector", "fusion"])
-        .score(recall_at(5))
-        .score(ndcg_at(10))
-        .score(latency(Duration::from_secs(2)))
-        .threshold(0.80)
+        // It stands at 0.87 and 0.92.
+        .score(recall_at(5).at_least(0.84))
+        .score(ndcg_at(10).at_least(0.90))
+        .score(latency(Duration::from_secs(2)).at_least(0.70))
+        .case_floor(0.5)
         .columns(|case, out| [("query", case.query.text.clone()), ("top 3", out.top(3))])
-        .snapshot(|_, out| ranking_lines(out));
+        .snapshot(|_, out| fixtures::docids(out));
 }
