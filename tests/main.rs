@@ -9,3 +9,4 @@ mod lexical;
 mod metrics_props;
 mod metrics_trec;
 mod models;
+mod schemas;

@@ -31,9 +31,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// Every published format: file stem and schema.
 fn all() -> Vec<(&'static str, String)> {
     vec![
-        ("settings", schema::<crate::settings::Settings>()),
-        ("search", schema::<super::search::Output>()),
+        ("metrics", schema::<crate::metrics::Report>()),
+        ("run-record", schema::<crate::record::RunRecord>()),
         ("score", schema::<super::score::Output>()),
+        ("search", schema::<super::search::Output>()),
+        ("settings", schema::<crate::settings::Settings>()),
     ]
 }
 

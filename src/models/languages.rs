@@ -7,14 +7,6 @@
 //! same in every language, so that no topic is taken out with them. They are measured once a model and shipped, so
 //! that vectors are the same on every machine.
 
-use std::collections::BTreeMap;
-
-use super::{Embedder, TextRole};
-use crate::error::{Error, ErrorKind, Result};
-
-/// Sixteen sentences in each of eleven languages.
-const PARALLEL: &str = include_str!("parallel.json");
-
 /// Orthonormal directions to take out of vectors.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Directions {
@@ -36,44 +28,47 @@ impl Directions {
             vector.iter_mut().zip(direction).for_each(|(x, d)| *x -= share * d);
         }
     }
-
-    /// Measures the directions in which `embedder` tells languages apart: one fewer than there are languages.
-    pub(super) fn measure(embedder: &dyn Embedder) -> Result<Self> {
-        let sentences: BTreeMap<String, Vec<String>> = serde_json::from_str(PARALLEL)
-            .map_err(|e| Error::new(ErrorKind::Internal, "parallel.json").with_source(e))?;
-        let dims = embedder.dims();
-        let mut means: Vec<Vec<f32>> = Vec::new();
-        for texts in sentences.values() {
-            let mut mean = vec![0.0; dims];
-            for role in [TextRole::Query, TextRole::Passage] {
-                // One by one: with 8-bit arithmetic a vector depends a little on its batch.
-                for text in texts {
-                    let vector = embedder.embed(&[text], role)?.data;
-                    mean.iter_mut().zip(vector).for_each(|(sum, x)| *sum += x);
-                }
-            }
-            mean.iter_mut().for_each(|sum| *sum /= (2 * texts.len()) as f32);
-            means.push(mean);
-        }
-        let mut found = Self { dims, rows: Vec::new() };
-        let Some((first, others)) = means.split_first() else { return Ok(found) };
-        for mean in others {
-            let mut direction: Vec<f32> = mean.iter().zip(first).map(|(a, b)| a - b).collect();
-            found.remove_from(&mut direction);
-            let norm = direction.iter().map(|x| x * x).sum::<f32>().sqrt();
-            found.rows.extend(direction.iter().map(|x| x / norm));
-        }
-        Ok(found)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::models::catalogue::{self, Use};
     use crate::models::embedder::OnnxEmbedder;
     use crate::models::resolve::Resolved;
+    use crate::models::{Embedder, TextRole};
     use crate::settings::ModelSettings;
+
+    /// Sixteen sentences in each of eleven languages.
+    const PARALLEL: &str = include_str!("parallel.json");
+
+    /// The directions in which `embedder` tells languages apart: one fewer than there are languages.
+    fn measure(embedder: &dyn Embedder) -> Directions {
+        let sentences: BTreeMap<String, Vec<String>> = serde_json::from_str(PARALLEL).expect("is JSON");
+        let dims = embedder.dims();
+        let mean = |texts: &Vec<String>| {
+            let mut mean = vec![0.0; dims];
+            for (text, role) in
+                texts.iter().flat_map(|text| [(text, TextRole::Query), (text, TextRole::Passage)])
+            {
+                // One by one: with 8-bit arithmetic a vector depends a little on its batch.
+                let vector = embedder.embed(&[text], role).expect("embeds").data;
+                mean.iter_mut().zip(vector).for_each(|(sum, x)| *sum += x / (2 * texts.len()) as f32);
+            }
+            mean
+        };
+        let means: Vec<Vec<f32>> = sentences.values().map(mean).collect();
+        let mut found = Directions { dims, rows: Vec::new() };
+        for other in &means[1..] {
+            let mut direction: Vec<f32> = other.iter().zip(&means[0]).map(|(a, b)| a - b).collect();
+            found.remove_from(&mut direction);
+            let norm = direction.iter().map(|x| x * x).sum::<f32>().sqrt();
+            found.rows.extend(direction.iter().map(|x| x / norm));
+        }
+        found
+    }
 
     /// Writes the file anew when `RANKGATE_BLESS` is set: after a change of the sentences or the model.
     #[test]
@@ -83,7 +78,7 @@ mod tests {
         let settings = ModelSettings::default();
         let plain = catalogue::Conventions { languages: None, ..conventions };
         let embedder = OnnxEmbedder::new(Resolved::pinned(entry, plain), &settings).expect("opens");
-        let measured = Directions::measure(&embedder).expect("measures");
+        let measured = measure(&embedder);
         if std::env::var_os("RANKGATE_BLESS").is_some() {
             let bytes: Vec<u8> = measured.rows.iter().flat_map(|x| x.to_le_bytes()).collect();
             let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/models/e5-small-languages.f32");
