@@ -301,8 +301,10 @@ fn statistics_tell_what_the_collection_knows_of_the_query() {
     assert!((idf[0] - (1.0f32 + 1.5 / 2.5).ln()).abs() < 1e-6);
     let mass: f32 = idf.iter().sum();
     assert!((result.coverage - (idf[0] + idf[1]) / mass).abs() < 1e-6);
-    assert!((result.hits[0].matched - result.coverage).abs() < 1e-6);
-    assert!((result.hits[1].matched - idf[0] / mass).abs() < 1e-6);
+    let squares: Vec<f32> = idf.iter().map(|idf| idf * idf).collect();
+    let mass: f32 = squares.iter().sum();
+    assert!((result.hits[0].matched - (squares[0] + squares[1]) / mass).abs() < 1e-6);
+    assert!((result.hits[1].matched - squares[0] / mass).abs() < 1e-6);
 }
 
 #[test]

@@ -61,3 +61,23 @@ pub(super) fn against_expected(embedder: &dyn Embedder) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::catalogue;
+
+    /// The conversion from E5S1 keeps what the original implementation computes.
+    #[test]
+    fn the_converted_model_gives_the_reference_vectors() {
+        let entry = catalogue::find("multilingual-e5-small").expect("is in the catalogue");
+        let Use::Embedder(conventions) = entry.role else { panic!("is an embedder") };
+        let plain = Conventions { languages: None, ..conventions };
+        let settings = ModelSettings::default();
+        let model = embedder::OnnxEmbedder::new(Resolved::pinned(entry, plain), &settings).expect("opens");
+        against_expected(&model).expect("agrees");
+        let neutral =
+            embedder::OnnxEmbedder::new(Resolved::pinned(entry, conventions), &settings).expect("opens");
+        assert!(against_expected(&neutral).is_err(), "the check sees a changed vector");
+    }
+}
