@@ -3,14 +3,17 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::corpus::Ranking;
 use crate::error::Result;
 use crate::pipeline::{Pipeline, Request};
-use crate::settings::{Fusion, Settings};
+use crate::settings::{self, Fusion, Settings};
+use crate::store::cache::Cache;
 use crate::trace::Trace;
 
 /// The three ways to search.
@@ -33,8 +36,8 @@ pub enum Command {
 /// What every search takes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to look for.
-    #[arg(required = true, allow_hyphen_values = true)]
+    /// What to look for. A text that begins with a hyphen goes behind `--`.
+    #[arg(required = true)]
     text: Vec<String>,
     /// How many documents to show.
     #[arg(long, short = 'n', default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
@@ -111,7 +114,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
 fn open(args: &Args, settings: &Settings, vectors: bool) -> Result<Pipeline> {
     let dir = super::index_folder(args.index.as_deref())?;
     if vectors {
-        Pipeline::open(&dir, settings, None)
+        let cache = Cache::open(&settings::home()?.join("cache.db"))?;
+        Pipeline::open(&dir, settings, Some(Arc::new(cache)))
     } else {
         Pipeline::with_models(&dir, &settings.search, None, None)
     }
@@ -169,10 +173,21 @@ fn page(output: &Output, explain: bool) -> String {
             let indent = 2 + 2 * stage.depth as usize;
             let _ = write!(text, "{:indent$}{} {:.1} ms", "", stage.name, stage.took_ms);
             for (name, value) in &stage.fields {
-                let _ = write!(text, "  {name}={value}");
+                let _ = write!(text, "  {name}={}", short(value));
             }
             text.push('\n');
         }
     }
     text
+}
+
+/// A field for the eye: three decimals, and as much of a fingerprint as tells two apart.
+fn short(value: &Value) -> String {
+    match value {
+        Value::Number(number) if number.is_f64() => format!("{:.3}", number.as_f64().unwrap_or_default()),
+        Value::String(text) if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) => {
+            text[..12].into()
+        }
+        other => other.to_string(),
+    }
 }

@@ -60,6 +60,7 @@ pub fn queries(dir: &Path) -> Result<Vec<Query>> {
 pub fn qrels_path(dir: &Path) -> Result<PathBuf> {
     QRELS_FILES.into_iter().map(|file| dir.join(file)).find(|path| path.is_file()).ok_or_else(|| {
         Error::not_found(format!("{}: neither `qrels.tsv` nor `qrels/test.tsv` is there", dir.display()))
+            .with_hint("judged queries are such a file beside a queries.jsonl, or a queries.json")
     })
 }
 

@@ -31,7 +31,7 @@ pub struct Chunk {
 /// character gives one empty chunk, so that a document of a title alone has one too.
 ///
 /// ```
-/// let body = "A sentence of words. ".repeat(100);
+/// let body = "A sentence of words. ".repeat(80);
 /// let chunks = rankgate::text::chunks(&body);
 /// assert_eq!(chunks.len(), 2);
 /// assert!(chunks[1].start < chunks[0].end && body[..chunks[0].end].ends_with(". "));
