@@ -10,10 +10,9 @@ use crate::error::{Error, ErrorKind};
 use crate::record::{Column, Score, TrialRecord};
 use crate::trace::{Trace, capture};
 
-use super::case::{BoxError, Case, Context, report};
+use super::case::{BoxError, Case, Context, Output, report};
 use super::scorer::{Observed, Scored, Scorer};
 use super::snapshot::Snapshots;
-use super::suite::Output;
 use super::verdict::Extras;
 use super::worker::{self, Lost, Steps, Ticket, quietly};
 

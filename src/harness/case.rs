@@ -2,6 +2,8 @@
 
 use std::error::Error as StdError;
 
+use serde::Serialize;
+
 use crate::corpus::{JudgedQuery, Judgments, Ranking};
 use crate::error::Error;
 
@@ -111,6 +113,11 @@ impl<C: Case, E: Into<BoxError>> IntoCases for Result<Vec<C>, E> {
         self.map_err(Into::into)
     }
 }
+
+/// What a subject may return: anything that can be stored as JSON and shared between threads.
+pub trait Output: Serialize + Send + Sync + 'static {}
+
+impl<O: Serialize + Send + Sync + 'static> Output for O {}
 
 /// What a subject is told beside its case.
 #[derive(Debug, Clone)]

@@ -46,14 +46,14 @@ mod worker;
 
 use std::process::ExitCode;
 
-pub use case::{BoxError, Case, Context, Example, IntoCases, Judged, Ranked};
+pub use case::{BoxError, Case, Context, Example, IntoCases, Judged, Output, Ranked};
 pub use scorer::{
     Observed, Scored, Scorer, average_precision, latency, ndcg_at, precision_at, recall_at, reciprocal_rank,
     schema_valid, scorer,
 };
 pub use session::Project;
 pub use snapshot::ranking_lines;
-pub use suite::{Eval, Output, Registered, Start, Suite, WithCases};
+pub use suite::{Eval, Registered, Start, Suite, WithCases};
 
 #[doc(hidden)]
 pub use insta;

@@ -5,20 +5,13 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::record::Column;
 
 use super::body::{Body, Shared, Subject, Typed};
-use super::case::{BoxError, Case, Context, IntoCases, report};
+use super::case::{BoxError, Case, Context, IntoCases, Output, report};
 use super::plan::{Gauge, Plan, unusable};
 use super::scorer::{Scored, Scorer, scorer};
 use super::worker::quietly;
-
-/// What a subject may return: anything that can be stored as JSON and shared between threads.
-pub trait Output: Serialize + Send + Sync + 'static {}
-
-impl<O: Serialize + Send + Sync + 'static> Output for O {}
 
 /// What a `register` function may return: nothing, or a result of nothing.
 pub trait Registered {

@@ -5,10 +5,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::catalogue::{Conventions, Entry, Use};
-use super::embedder;
-use super::onnx::Files;
-use super::resolve::Resolved;
-use super::{Embedder, TextRole};
+use super::onnx::{Files, Model};
+use super::vectors::{open, pooled};
 use crate::error::{Error, ErrorKind, Result};
 use crate::settings::ModelSettings;
 
@@ -25,7 +23,7 @@ struct Expected {
     vector: Vec<i32>,
 }
 
-/// Embeds the known texts with the model in `folder` and compares.
+/// Embeds the known texts with the model in `folder` and compares, before anything is taken out of the vectors.
 ///
 /// Fails, naming the text, when a cosine is below 0.999.
 pub(super) fn vectors(folder: &Path, entry: &'static Entry, settings: &ModelSettings) -> Result<()> {
@@ -36,25 +34,23 @@ pub(super) fn vectors(folder: &Path, entry: &'static Entry, settings: &ModelSett
         tokenizer: folder.join("tokenizer.json"),
         max_tokens: conventions.max_tokens,
     };
-    let model = embedder::open(files, settings)?;
-    // The known vectors are the model's own, with everything in them.
-    let resolved = Resolved::pinned(entry, Conventions { languages: None, ..conventions });
-    against_expected(&embedder::OnnxEmbedder::with_model(resolved, settings, model)?)
+    against_expected(&open(files, settings)?, entry.name, conventions)
 }
 
-/// Compares what `embedder` gives for the known texts.
-pub(super) fn against_expected(embedder: &dyn Embedder) -> Result<()> {
+/// Compares what `model` gives for the known texts.
+fn against_expected(model: &Model, name: &str, conventions: Conventions<'_>) -> Result<()> {
     let expected: Vec<Expected> = serde_json::from_str(EXPECTED)
         .map_err(|e| Error::new(ErrorKind::Internal, "e5s1-check.json").with_source(e))?;
     for case in &expected {
-        let role = if case.query { TextRole::Query } else { TextRole::Passage };
-        let found = embedder.embed(&[&case.text], role)?;
-        let norm = case.vector.iter().map(|&x| (x as f32).powi(2)).sum::<f32>().sqrt();
-        let cosine = found.data.iter().zip(&case.vector).map(|(x, &y)| x * y as f32).sum::<f32>() / norm;
+        let prefix = if case.query { conventions.query_prefix } else { conventions.passage_prefix };
+        let tokens = model.tokens(&format!("{prefix}{}", case.text), None)?;
+        let found = pooled(model, &[tokens], conventions.pooling, conventions.dims)?;
+        let expected: Vec<f32> = case.vector.iter().map(|&x| x as f32).collect();
+        let cosine = dot(&found, &expected) / (dot(&found, &found) * dot(&expected, &expected)).sqrt();
         if cosine.is_nan() || cosine < LEAST_COSINE {
             return Err(Error::new(
                 ErrorKind::Model,
-                format!("`{}` gives a wrong vector for {:?}: cosine {cosine}", embedder.name(), case.text),
+                format!("`{name}` gives a wrong vector for {:?}: cosine {cosine}", case.text),
             )
             .with_hint("the runtime's arithmetic differs from the pinned one: unset ORT_DYLIB_PATH"));
         }
@@ -62,22 +58,32 @@ pub(super) fn against_expected(embedder: &dyn Embedder) -> Result<()> {
     Ok(())
 }
 
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::models::catalogue;
+    use crate::models::fetch::{Trust, ensure};
 
     /// The conversion from E5S1 keeps what the original implementation computes.
     #[test]
     fn the_converted_model_gives_the_reference_vectors() {
         let entry = catalogue::find("multilingual-e5-small").expect("is in the catalogue");
         let Use::Embedder(conventions) = entry.role else { panic!("is an embedder") };
-        let plain = Conventions { languages: None, ..conventions };
         let settings = ModelSettings::default();
-        let model = embedder::OnnxEmbedder::new(Resolved::pinned(entry, plain), &settings).expect("opens");
-        against_expected(&model).expect("agrees");
-        let neutral =
-            embedder::OnnxEmbedder::new(Resolved::pinned(entry, conventions), &settings).expect("opens");
-        assert!(against_expected(&neutral).is_err(), "the check sees a changed vector");
+        let folder = ensure(entry, &settings, Trust::Size, vectors).expect("is fetched");
+        vectors(&folder, entry, &settings).expect("agrees");
+        let files = Files {
+            name: entry.name.into(),
+            model: folder.join("model.onnx"),
+            tokenizer: folder.join("tokenizer.json"),
+            max_tokens: conventions.max_tokens,
+        };
+        let model = open(files, &settings).expect("opens");
+        let bare = Conventions { query_prefix: "", ..conventions };
+        assert!(against_expected(&model, "bare", bare).is_err(), "a missing prefix is seen");
     }
 }

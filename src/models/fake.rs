@@ -5,6 +5,9 @@ use sha2::{Digest, Sha256};
 use super::{Embedder, Embeddings, TextRole, TokenVectors};
 use crate::error::Result;
 
+/// The name of [`HashEmbedder`] in settings.
+pub const HASH: &str = "hash";
+
 /// Hashes words into vectors: each word has a fixed pseudo-random vector, a text has the sum of its words'.
 ///
 /// Texts that share words are alike, and that is all it knows: no synonyms, no languages, no order. Its
@@ -61,7 +64,7 @@ fn normalise(vector: &mut [f32]) {
 
 impl Embedder for HashEmbedder {
     fn name(&self) -> &str {
-        super::resolve::HASH
+        HASH
     }
 
     fn fingerprint(&self) -> &str {

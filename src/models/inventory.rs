@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::catalogue::{self, Entry, RUNTIME};
+use super::fake::HASH;
 use super::fetch::{self, Trust};
 use super::folder::{fingerprint, models_folder};
-use super::hub;
-use super::resolve::{HASH, unknown};
+use super::resolve::unknown;
+use super::{check, hub};
 use crate::error::Result;
 use crate::settings::{CustomModel, ModelRole, ModelSettings};
 
@@ -75,7 +76,7 @@ pub fn fetch(name: &str, settings: &ModelSettings) -> Result<ModelStatus> {
             custom_status(name, custom, settings, Trust::Size)
         }
         (None, Some(entry)) => {
-            fetch::ensure(entry, settings, Trust::Nothing)?;
+            fetch::ensure(entry, settings, Trust::Nothing, check::vectors)?;
             entry_status(entry, &models_folder()?, settings, Trust::Size)
         }
         (None, None) => Err(unknown(name, settings)),

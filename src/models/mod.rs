@@ -17,12 +17,14 @@ mod folder;
 mod hub;
 pub mod inventory;
 mod languages;
+mod logits;
 mod onnx;
 pub mod onnx_writer;
 pub mod progress;
 mod reranker;
 mod resolve;
 mod runtime;
+mod vectors;
 mod wheel;
 
 pub use fake::HashEmbedder;
@@ -104,7 +106,7 @@ pub trait Reranker: Send + Sync {
 /// # Ok::<(), rankgate::Error>(())
 /// ```
 pub fn embedder(settings: &ModelSettings, cache: Option<Arc<Cache>>) -> Result<Arc<dyn Embedder>> {
-    if settings.embedder == resolve::HASH {
+    if settings.embedder == fake::HASH {
         return Ok(Arc::new(cached::Cached::new(HashEmbedder::default(), None)));
     }
     let resolved = resolve::Resolved::find(&settings.embedder, ModelRole::Embedder, settings)?;

@@ -3,16 +3,14 @@
 use sha2::{Digest, Sha256};
 
 use super::catalogue::{self, Entry, RUNTIME, Use};
+use super::fake::HASH;
 use super::fetch::{Trust, ensure};
-use super::hub;
 use super::onnx::Files;
 use super::runtime;
+use super::{check, hub};
 use crate::corpus::hex;
 use crate::error::{Error, Result};
 use crate::settings::{ModelRole, ModelSettings, Pooling};
-
-/// The deterministic embedder that needs no model.
-pub const HASH: &str = "hash";
 
 /// A model that can be run: of the catalogue or of the settings.
 #[derive(Debug, Clone)]
@@ -78,7 +76,7 @@ impl Resolved {
     /// The model's files, fetched if need be.
     pub(super) fn files(&self, settings: &ModelSettings) -> Result<Files> {
         let (folder, model) = match &self.source {
-            Source::Catalogue(entry) => (ensure(entry, settings, Trust::Size)?, "model.onnx"),
+            Source::Catalogue(entry) => (ensure(entry, settings, Trust::Size, check::vectors)?, "model.onnx"),
             Source::Hub(model, _) => (hub::folder(&self.name)?, model.as_str()),
         };
         Ok(Files {

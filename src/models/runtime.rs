@@ -56,7 +56,8 @@ fn pinned_library(settings: &ModelSettings) -> Result<PathBuf> {
         ))
         .with_hint("install ONNX Runtime and name its library in ORT_DYLIB_PATH")
     })?;
-    let folder = ensure(entry, settings, Trust::Size)?;
+    // A library is taken as it comes; its hash is all there is to prove.
+    let folder = ensure(entry, settings, Trust::Size, |_, _, _| Ok(()))?;
     Ok(folder.join(entry.parts[0].file.name))
 }
 

@@ -14,7 +14,7 @@ use once_cell::sync::OnceCell;
 use sha2::{Digest, Sha256};
 
 use super::bm25::{LEXICAL_VERSION, Lexical, LexicalDoc, LexicalWriter};
-use super::graph::LINKS_VERSION;
+use super::links::LINKS_VERSION;
 use super::vector::Vectors;
 use crate::corpus::{Document, hex};
 use crate::error::{Error, ErrorKind, Result};

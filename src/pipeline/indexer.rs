@@ -11,8 +11,8 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::bm25::{LEXICAL_VERSION, LexicalWriter};
-use super::graph;
 use super::index::{self, LOCK_FILE, lexical_dir};
+use super::links;
 use crate::corpus::Document;
 use crate::error::{Error, ErrorKind, Result};
 use crate::models::{Embedder, TextRole};
@@ -216,7 +216,7 @@ fn read_in(
                     }
                     None => report.added += 1,
                 }
-                let key = change.insert(collection, &document, &hash, &graph::name(&document.id))?;
+                let key = change.insert(collection, &document, &hash, &links::name(&document.id))?;
                 index::put(lexical.get()?, key, collection, &document)?;
                 key
             }
@@ -281,7 +281,7 @@ struct Passages<'a> {
 
 impl Passages<'_> {
     fn add(&mut self, key: u64, document: &Document) -> Result<()> {
-        self.change.insert_links(key, &graph::links(&document.id, &document.body))?;
+        self.change.insert_links(key, &links::links(&document.id, &document.body))?;
         for (seq, chunk) in chunks(&document.body).into_iter().enumerate() {
             let (seq, range) = (seq as u32, chunk.start..chunk.end);
             self.report.passages += 1;

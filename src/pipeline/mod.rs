@@ -12,6 +12,7 @@ mod fusion;
 pub mod graph;
 pub mod index;
 pub mod indexer;
+mod links;
 pub mod progress;
 mod query;
 mod request;
