@@ -47,7 +47,7 @@ fn render(evals: &[EvalRecord], colour: bool) -> String {
             line
         });
     }
-    text + &not_passed(evals) + &worst(evals)
+    text + &known_misses(evals) + &not_passed(evals) + &worst(evals)
 }
 
 fn line(cells: &[String; 9], widths: &[usize; 9]) -> String {
@@ -68,7 +68,8 @@ fn rows_of(eval: &EvalRecord) -> Vec<(bool, [String; 9])> {
     let executed = eval.cases.len();
     let cases =
         if executed == eval.total { executed.to_string() } else { format!("{executed}/{}", eval.total) };
-    let passed = eval.cases.iter().filter(|case| case.verdict == Verdict::Pass).count().to_string();
+    let passed = |case: &&CaseRecord| case.verdict == Verdict::Pass && case.known_miss.is_none();
+    let passed = eval.cases.iter().filter(passed).count().to_string();
     let first = [eval.eval.clone(), cases, passed];
     let empty = || String::new();
     let mut rows = Vec::new();
@@ -108,6 +109,20 @@ fn not_passed(evals: &[EvalRecord]) -> String {
     let mut text = String::new();
     for eval in evals.iter().filter(|eval| eval.complete && !eval.verdict.is_success()) {
         push(&mut text, &format!("{}: {}: {}", eval.eval, eval.verdict.words(), eval.reason));
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// The declared misses that still miss, by eval: they count as neither passed nor failed.
+fn known_misses(evals: &[EvalRecord]) -> String {
+    let mut text = String::new();
+    for eval in evals {
+        let missed =
+            eval.cases.iter().filter(|case| case.known_miss.is_some() && case.verdict == Verdict::Pass);
+        let ids: Vec<&str> = missed.map(|case| case.case.as_str()).collect();
+        if !ids.is_empty() {
+            push(&mut text, &format!("known misses of {}: {}", eval.eval, ids.join(", ")));
+        }
     }
     if text.is_empty() { text } else { format!("\n{text}") }
 }
