@@ -60,7 +60,7 @@ pub fn pipeline() -> Result<&'static Pipeline> {
 }
 
 /// Judgments must name documents of the corpus: a typing error would look like a bad ranking.
-fn check_judgments(pipeline: &Pipeline) -> Result<()> {
+pub fn check_judgments(pipeline: &Pipeline) -> Result<()> {
     let docids = pipeline.index().docids()?;
     let known = |docid: &str| docids.iter().any(|known| known == docid);
     let check = || check_docids(&pipeline.index().resolve_hashes(read()?)?, known, || docids.clone());

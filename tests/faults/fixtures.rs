@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
 use rankgate::corpus;
-use rankgate::corpus::queries::check_docids;
 use rankgate::models::{self, Embedder, HashEmbedder};
 use rankgate::pipeline::indexer;
 use rankgate::prelude::*;
@@ -23,9 +22,9 @@ fn fault() -> String {
     std::env::var("FAULT").unwrap_or_default()
 }
 
-/// Indexes are kept here, so that each is embedded once.
+/// Where the sound evals keep their index and cache: what they computed is not computed again, nor is a faulty index.
 fn kept(index: &str) -> Result<PathBuf> {
-    let folder = std::env::var_os("FAULTS_DIR").ok_or_else(|| Error::usage("FAULTS_DIR is not set"))?;
+    let folder = std::env::var_os("EVALS_DATA").ok_or_else(|| Error::usage("EVALS_DATA is not set"))?;
     Ok(Path::new(&folder).join(index))
 }
 
@@ -61,22 +60,20 @@ impl Faulty {
         let (dir, embedder) = match fault.as_str() {
             "wrong pooling" => {
                 let cls = own(Conventions { pooling: Pooling::Cls, ..Conventions::RIGHT })?;
-                (index("cls", &*cls, 1)?, cls)
+                (index("faults/cls", &*cls, 1)?, cls)
             }
             "missing prefix" => {
                 let plain = own(Conventions { query_prefix: "", passage_prefix: "", ..Conventions::RIGHT })?;
-                (index("plain", &*plain, 1)?, plain)
+                (index("faults/plain", &*plain, 1)?, plain)
             }
-            "stale index" | "stale index, unchecked" => (index("half", &*real, 2)?, real),
-            "index of another model" => (index("hash", &HashEmbedder::default(), 1)?, real),
-            _ => (index("whole", &*real, 1)?, real),
+            "stale index" | "stale index, unchecked" => (index("faults/half", &*real, 2)?, real),
+            "index of another model" => (index("faults/hash", &HashEmbedder::default(), 1)?, real),
+            _ => (index("fixtures-index", &*real, 1)?, real),
         };
         let pipeline = Pipeline::with_models(&dir, &conventions::settings()?.search, Some(embedder), None)?;
         // What the project's own evals check before the first search.
         if fault != "stale index, unchecked" {
-            let known = pipeline.index().docids()?;
-            let is_known = |docid: &str| known.iter().any(|other| other == docid);
-            check_docids(&sound::queries(|_| true)?, is_known, || known.clone())?;
+            sound::check_judgments(&pipeline)?;
         }
         let docids = pipeline.index().docids()?;
         let turned = docids.iter().cycle().skip(docids.len() / 3);
