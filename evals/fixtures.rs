@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
+use rankgate::corpus::queries::check_docids;
+use rankgate::pipeline::index::names_hash;
 use rankgate::prelude::*;
 use rankgate::settings::Settings;
 use rankgate::store::cache::Cache;
@@ -17,10 +19,17 @@ fn corpus() -> PathBuf {
     project().join("fixtures/corpus")
 }
 
+fn read() -> Result<Vec<JudgedQuery>> {
+    rankgate::corpus::queries::read(&project().join("fixtures/queries.json"))
+}
+
 /// The judged queries whose category `wanted` takes.
 pub fn queries(wanted: impl Fn(&str) -> bool) -> Result<Vec<JudgedQuery>> {
-    let path = project().join("fixtures/queries.json");
-    let mut cases = rankgate::corpus::queries::read(&path)?;
+    let mut cases = read()?;
+    // Only a short hash needs the index: listing cases opens nothing.
+    if cases.iter().any(names_hash) {
+        cases = pipeline()?.index().resolve_hashes(cases)?;
+    }
     cases.retain(|case| wanted(case.query.category.as_deref().unwrap_or_default()));
     Ok(cases)
 }
@@ -51,9 +60,9 @@ pub fn pipeline() -> Result<&'static Pipeline> {
 }
 
 /// Judgments must name documents of the corpus: a typing error would look like a bad ranking.
-fn check_judgments(pipeline: &Pipeline) -> Result<()> {
+pub fn check_judgments(pipeline: &Pipeline) -> Result<()> {
     let docids = pipeline.index().docids()?;
     let known = |docid: &str| docids.iter().any(|known| known == docid);
-    rankgate::corpus::queries::check_docids(&queries(|_| true)?, known, || docids.clone())
-        .map_err(|e| e.context("fixtures/queries.json"))
+    let check = || check_docids(&pipeline.index().resolve_hashes(read()?)?, known, || docids.clone());
+    check().map_err(|e| e.context("fixtures/queries.json"))
 }

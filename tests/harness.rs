@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A command without what the surrounding test run has set.
-fn clean(program: impl AsRef<OsStr>) -> Command {
+pub fn clean(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
@@ -29,36 +29,39 @@ fn cargo() -> Command {
     clean(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// The test program `name`, brought up to date.
+pub fn program(name: &str) -> PathBuf {
+    let mut build = cargo();
+    build.current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = build.args(["test", "--no-run", "--test", name, "--message-format=json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let messages = String::from_utf8(output.stdout).unwrap();
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == name)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .unwrap()
+}
+
 /// The program of `tests/trouble`, built once.
 fn trouble() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let mut build = cargo();
-        build.current_dir(env!("CARGO_MANIFEST_DIR"));
-        let output =
-            build.args(["test", "--no-run", "--test", "trouble", "--message-format=json"]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let messages = String::from_utf8(output.stdout).unwrap();
-        messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .filter(|message| message["target"]["name"] == "trouble")
-            .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-            .unwrap()
-    })
+    PROGRAM.get_or_init(|| program("trouble"))
 }
 
 /// One folder of data and the runs that share it.
 struct Bench(TempDir);
 
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
+/// What a test program said.
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
 }
 
 impl Ran {
-    fn new(output: Output) -> Self {
+    pub fn new(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap(),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -67,13 +70,13 @@ impl Ran {
     }
 
     /// Trial → `ok`, `FAILED`, `ignored`.
-    fn trials(&self) -> BTreeMap<&str, &str> {
+    pub fn trials(&self) -> BTreeMap<&str, &str> {
         let lines = self.stdout.lines().filter_map(|line| line.strip_prefix("test ")?.split_once(" ... "));
         lines.map(|(name, outcome)| (name.trim_end(), outcome.split(' ').next().unwrap())).collect()
     }
 
     /// What a failed trial says, one line.
-    fn message(&self, trial: &str) -> &str {
+    pub fn message(&self, trial: &str) -> &str {
         let head = format!("---- {trial} ----\n");
         let start = self.stdout.find(&head).unwrap_or_else(|| panic!("no {trial} in {}", self.stdout));
         self.stdout[start + head.len()..].lines().next().unwrap()

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod common;
+mod faults;
 mod harness;
 mod index;
 mod layers;
@@ -9,4 +10,5 @@ mod lexical;
 mod metrics_props;
 mod metrics_trec;
 mod models;
+mod pipeline;
 mod schemas;

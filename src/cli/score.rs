@@ -148,6 +148,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let cases = judged_queries(&args)?;
     let vectors = modes.iter().any(|mode| mode.needs_vectors());
     let pipeline = open(&args, vectors)?;
+    let cases = pipeline.index().resolve_hashes(cases)?;
 
     let mut figures = BTreeMap::new();
     for &mode in &modes {

@@ -4,6 +4,7 @@
 //! carry the number of the change that wrote them. When the numbers differ, a process was stopped between the two,
 //! and the lexical side is made again from the database. Writers exclude each other by a lock on a file.
 
+use std::collections::HashSet;
 use std::fs::{File, TryLockError};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::bm25::{LEXICAL_VERSION, Lexical, LexicalDoc, LexicalWriter};
 use super::links::LINKS_VERSION;
 use super::vector::Vectors;
-use crate::corpus::{Document, hex};
+use crate::corpus::{Document, JudgedQuery, Judgments, hex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::models::Embedder;
 use crate::store::index::{
@@ -210,6 +211,45 @@ impl IndexReader {
         Err(Error::input(format!("`{name}` may mean {}", list.join(", "))).with_hint(hint))
     }
 
+    /// `queries` with judgments by id alone: a short hash such as `#a1b2c3` becomes the id of its document.
+    ///
+    /// Fails, naming the query, when no document has the hash or several have it, and when two names of one query
+    /// mean the same document. Ids are left as they are; see [`check_docids`](crate::corpus::queries::check_docids).
+    pub fn resolve_hashes(&self, mut queries: Vec<JudgedQuery>) -> Result<Vec<JudgedQuery>> {
+        if !queries.iter().any(names_hash) {
+            return Ok(queries);
+        }
+        let ids: HashSet<String> = self.docids()?.into_iter().collect();
+        for case in queries.iter_mut().filter(|case| names_hash(case)) {
+            case.judgments = self
+                .judgments_by_id(case, &ids)
+                .map_err(|e| e.context(format_args!("query `{}`", case.query.id)))?;
+        }
+        Ok(queries)
+    }
+
+    fn judgments_by_id(&self, case: &JudgedQuery, ids: &HashSet<String>) -> Result<Judgments> {
+        let mut judgments = Judgments::new();
+        for (name, grade) in &case.judgments {
+            let id = if !name.starts_with('#') || ids.contains(name) {
+                name.clone()
+            } else {
+                let found = self.find(name, case.query.collection.as_deref())?;
+                let document = found.ok_or_else(|| {
+                    Error::input(format!("names `{name}`, and no document has that hash")).with_hint(format!(
+                        "a hash has {SHORT_HASH} or more hexadecimal digits and changes with its text; an id does not"
+                    ))
+                })?;
+                document.document.id
+            };
+            if judgments.contains_key(&id) {
+                return Err(Error::input(format!("`{name}` is docid `{id}`, which is judged twice")));
+            }
+            judgments.insert(id, *grade);
+        }
+        Ok(judgments)
+    }
+
     /// Collections and how many documents each has, in the order of names.
     pub fn collections(&self) -> Result<Vec<(String, u64)>> {
         self.db().collections()
@@ -229,6 +269,11 @@ impl IndexReader {
     pub fn edges(&self, key: u64, limit: usize) -> Result<Vec<Edge>> {
         self.db().edges(key, limit)
     }
+}
+
+/// Whether some judgment may name its document by hash.
+pub fn names_hash(case: &JudgedQuery) -> bool {
+    case.judgments.keys().any(|name| name.starts_with('#'))
 }
 
 /// What mends an index of another model or version.

@@ -108,7 +108,7 @@ impl Pipeline {
     pub fn search(&self, request: &Request) -> Result<(Ranking, Trace)> {
         traced(|| {
             request.validate()?;
-            let found = self.words(request, request.limit)?;
+            let found = self.words(request, self.depth(request))?;
             let hit = |(rank, hit): (usize, &LexicalHit)| Candidate {
                 key: hit.key,
                 score: f64::from(hit.score),
@@ -126,7 +126,7 @@ impl Pipeline {
     pub fn vsearch(&self, request: &Request) -> Result<(Ranking, Trace)> {
         traced(|| {
             request.validate()?;
-            let found = self.meaning(request, &self.embed(request)?, request.limit)?;
+            let found = self.meaning(request, &self.embed(request)?, self.depth(request))?;
             let hit = |(rank, hit): (usize, &VectorHit)| Candidate {
                 key: hit.key,
                 score: f64::from(hit.score),
@@ -142,7 +142,7 @@ impl Pipeline {
     pub fn query(&self, request: &Request) -> Result<(Ranking, Trace)> {
         traced(|| {
             request.validate()?;
-            let depth = self.settings.candidates.max(request.limit);
+            let depth = self.depth(request);
             let words = self.words(request, depth)?;
             let vector = self.embed(request)?;
             let meaning = self.meaning(request, &vector, depth)?;
@@ -155,6 +155,12 @@ impl Pipeline {
             self.rerank(request, &mut fused, &vector, agree)?;
             self.ranking(request, &fused.candidates)
         })
+    }
+
+    /// Documents taken from a lane: more than are wanted, for fusion and because equals at the end of a list are
+    /// told apart by id.
+    fn depth(&self, request: &Request) -> usize {
+        self.settings.candidates.max(request.limit)
     }
 
     /// The lexical lane: the text and, with less weight, each `term:` part.
@@ -263,8 +269,7 @@ impl Pipeline {
         }
         let refined = self.refine(vector, &fused.candidates)?;
         span.record("documents", FEEDBACK_DOCUMENTS.min(fused.candidates.len()));
-        let limit = self.settings.candidates.max(request.limit);
-        let meaning = self.vectors()?.search(&refined, limit, request.collection.as_deref())?;
+        let meaning = self.vectors()?.search(&refined, self.depth(request), request.collection.as_deref())?;
         fuse(&meaning, &refined)
     }
 
@@ -385,9 +390,10 @@ impl Pipeline {
 
     /// The hits that are asked for, with what is shown of them. A document that is gone since is left out.
     fn ranking(&self, request: &Request, candidates: &[Candidate]) -> Result<Ranking> {
-        let mut hits = Vec::with_capacity(request.limit.min(candidates.len()));
+        let mut hits: Vec<Hit> = Vec::with_capacity(request.limit.min(candidates.len()));
         for candidate in candidates {
-            if hits.len() == request.limit {
+            let equal = hits.last().is_some_and(|last| last.score == candidate.score);
+            if hits.len() >= request.limit && !equal {
                 break;
             }
             let Some(stored) = self.index.document(candidate.key)? else { continue };
@@ -406,8 +412,9 @@ impl Pipeline {
                 evidence: candidate.evidence.clone(),
             });
         }
-        // Keys depend on the order of indexing: equal scores are shown by id.
+        // Keys depend on the order of indexing: equal scores are ordered, and cut, by id.
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.docid.cmp(&b.docid)));
+        hits.truncate(request.limit);
         Ok(Ranking { hits })
     }
 

@@ -1,6 +1,7 @@
 //! Writing: documents in, one commit a batch.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tantivy::directory::{Directory, INDEX_WRITER_LOCK, MmapDirectory};
 use tantivy::indexer::NoMergePolicy;
@@ -15,6 +16,8 @@ use super::{Fields, LEXICAL_VERSION, TOKENIZER, failed, generation, schema};
 
 /// Memory for postings before they are written out as a segment.
 const MEMORY: usize = 50_000_000;
+/// How often a lock that is held is asked for again, 10 ms apart.
+const LOCK_TRIES: u32 = 50;
 /// More segments than this are merged into one.
 const MANY_SEGMENTS: usize = 8;
 
@@ -47,7 +50,7 @@ impl LexicalWriter {
     /// Opens the index in `dir` for writing, creating folder and index.
     ///
     /// An index of another [`LEXICAL_VERSION`] is emptied, for its words cannot be compared with new ones:
-    /// [`generation`](Self::generation) is then 0. Fails when another process is writing (without waiting),
+    /// [`generation`](Self::generation) is then 0. Fails when another process is writing (after a short while),
     /// and when the folder cannot be written or is damaged.
     pub fn open(dir: &Path) -> Result<Self> {
         std::fs::create_dir_all(dir).map_err(|e| Error::io("create the folder", dir, e))?;
@@ -64,7 +67,16 @@ impl LexicalWriter {
             writer.set_merge_policy(Box::new(NoMergePolicy));
             Ok(Self { dir: dir.to_owned(), writer, fields, generation })
         };
-        open().map_err(|e| failed(dir, "open the index for writing", e))
+        // A process that this one starts meanwhile also holds the lock, until it runs its own program.
+        let mut again = 0..LOCK_TRIES;
+        loop {
+            match open() {
+                Err(TantivyError::LockFailure(..)) if again.next().is_some() => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                opened => return opened.map_err(|e| failed(dir, "open the index for writing", e)),
+            }
+        }
     }
 
     /// The generation of the last commit; 0 for an empty index.
