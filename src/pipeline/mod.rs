@@ -17,6 +17,7 @@ pub mod progress;
 mod query;
 mod request;
 mod rerank;
+mod stages;
 pub mod vector;
 
 pub use query::Pipeline;

@@ -1,40 +1,23 @@
 //! The pipeline: an index, its models, and the three ways to search.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::json;
-use tracing::field::Empty;
-use tracing::info_span;
-
-use super::bm25::{LexicalHit, LexicalResult};
-use super::fusion::{self, Candidate, Fused};
-use super::graph::{self, Bounds};
+use super::bm25::LexicalHit;
+use super::fusion::Candidate;
 use super::index::IndexReader;
-use super::indexer::{self, passage_text};
+use super::indexer;
 use super::progress::IndexBar;
 use super::request::Request;
-use super::rerank::{self, LATE_DEPTH};
-use super::vector::{VectorHit, Vectors};
-use crate::corpus::{self, Evidence, Hit, Mode, Ranking};
-use crate::error::{Error, Result};
-use crate::models::{self, Embedder, Reranker, TextRole};
+use super::vector::VectorHit;
+use crate::corpus::{self, Evidence, Hit, Ranking};
+use crate::error::Result;
+use crate::models::{self, Embedder, Reranker};
 use crate::settings::{Fusion, SearchSettings, Settings};
 use crate::store::cache::Cache;
 use crate::text::{self, snippet};
 use crate::trace::{Trace, capture};
 
-/// Weight of an `intent:` part beside the query's own text, and of `term:` parts likewise.
-const VARIANT: f32 = 0.25;
-/// Weight of a `hyde:` part beside the query's own text.
-const HYDE: f32 = 0.35;
-/// Documents whose passages refine the query's vector.
-const FEEDBACK_DOCUMENTS: usize = 3;
-/// The share of the query that the best document must contain before its vector is trusted: the majority.
-const ON_TOPIC: f64 = 0.5;
-/// What a linked document gets of the score of the best one.
-const GRAPH: f64 = 0.4;
 /// The collection of an index that holds one corpus.
 const COLLECTION: &str = "corpus";
 /// Characters of a snippet.
@@ -42,10 +25,10 @@ const SNIPPET: usize = 160;
 
 /// An index folder with its models: what a search runs on. Shared between threads.
 pub struct Pipeline {
-    index: IndexReader,
-    embedder: Option<Arc<dyn Embedder>>,
-    reranker: Option<Arc<dyn Reranker>>,
-    settings: SearchSettings,
+    pub(super) index: IndexReader,
+    pub(super) embedder: Option<Arc<dyn Embedder>>,
+    pub(super) reranker: Option<Arc<dyn Reranker>>,
+    pub(super) settings: SearchSettings,
 }
 
 impl Pipeline {
@@ -159,233 +142,8 @@ impl Pipeline {
 
     /// Documents taken from a lane: more than are wanted, for fusion and because equals at the end of a list are
     /// told apart by id.
-    fn depth(&self, request: &Request) -> usize {
+    pub(super) fn depth(&self, request: &Request) -> usize {
         self.settings.candidates.max(request.limit)
-    }
-
-    /// The lexical lane: the text and, with less weight, each `term:` part.
-    fn words(&self, request: &Request, limit: usize) -> Result<LexicalResult> {
-        let span = info_span!(
-            "bm25",
-            query = request.text,
-            limit,
-            hits = Empty,
-            documents = Empty,
-            coverage = Empty,
-            level = Empty,
-            terms = Empty,
-        )
-        .entered();
-        let collection = request.collection.as_deref();
-        let lexical = self.index.lexical();
-        let mut found = lexical.search(&text::parse(&request.text), collection, limit)?;
-        for part in request.parts(Mode::Term) {
-            let weight = if request.text.trim().is_empty() { 1.0 } else { VARIANT };
-            add(&mut found, lexical.search(&text::parse(part), collection, limit)?, weight);
-        }
-        found.hits.truncate(limit);
-        span.record("hits", found.hits.len());
-        span.record("documents", found.documents);
-        span.record("coverage", found.coverage);
-        span.record("level", json!(found.level).as_str().unwrap_or_default());
-        let terms: Vec<_> = found.terms.iter().map(|term| format!("{}:{}", term.term, term.df)).collect();
-        span.record("terms", terms.join(" "));
-        Ok(found)
-    }
-
-    /// The query's vector: the text and, with less weight, its `intent:` and `hyde:` parts; L2 norm 1.
-    fn embed(&self, request: &Request) -> Result<Vec<f32>> {
-        let embedder = self.required_embedder()?;
-        let mut sum = vec![0.0; embedder.dims()];
-        let mut add = |text: &str, role, weight: f32| -> Result<()> {
-            let vector = embedder.embed(&[text], role)?.data;
-            sum.iter_mut().zip(vector).for_each(|(sum, component)| *sum += weight * component);
-            Ok(())
-        };
-        let alone = [Mode::Intent, Mode::Hyde].iter().all(|&mode| request.parts(mode).next().is_none());
-        if !request.text.trim().is_empty() {
-            add(&request.text, TextRole::Query, 1.0)?;
-        } else if alone {
-            request.parts(Mode::Term).try_for_each(|part| add(part, TextRole::Query, 1.0))?;
-        }
-        request.parts(Mode::Intent).try_for_each(|part| add(part, TextRole::Query, VARIANT))?;
-        request.parts(Mode::Hyde).try_for_each(|part| add(part, TextRole::Passage, HYDE))?;
-        normalise(&mut sum);
-        Ok(sum)
-    }
-
-    /// The vector lane.
-    fn meaning(&self, request: &Request, vector: &[f32], limit: usize) -> Result<Vec<VectorHit>> {
-        let span = info_span!("vector", limit, hits = Empty, passages = Empty, model = Empty).entered();
-        let vectors = self.vectors()?;
-        let found = vectors.search(vector, limit, request.collection.as_deref())?;
-        span.record("hits", found.len());
-        span.record("passages", vectors.len());
-        span.record("model", self.embedder().map_or("", |embedder| embedder.fingerprint()));
-        Ok(found)
-    }
-
-    fn vectors(&self) -> Result<&Vectors> {
-        self.index.vectors(self.required_embedder()?)
-    }
-
-    fn required_embedder(&self) -> Result<&dyn Embedder> {
-        self.embedder().ok_or_else(|| {
-            Error::usage("a search by meaning needs an embedder, and this pipeline has none")
-                .with_hint("open it with one, or search by words")
-        })
-    }
-
-    fn reciprocal_rank(&self, words: &[LexicalHit], meaning: &[VectorHit]) -> Fused {
-        let span = info_span!("fusion", rule = "rrf", k = self.settings.rrf_k, documents = Empty).entered();
-        let fused = fusion::reciprocal_rank(words, meaning, self.settings.rrf_k);
-        span.record("documents", fused.candidates.len());
-        fused
-    }
-
-    /// Fuses by the adaptive rule; when the words say that the top is on topic, once more with a refined vector.
-    fn adaptive(
-        &self,
-        request: &Request,
-        words: &[LexicalHit],
-        meaning: &[VectorHit],
-        vector: &[f32],
-    ) -> Result<Fused> {
-        let fuse = |meaning: &[VectorHit], vector: &[f32]| -> Result<Fused> {
-            let span =
-                info_span!("fusion", rule = "adaptive", documents = Empty, matched = Empty, spread = Empty);
-            let _entered = span.enter();
-            let fused = fusion::adaptive(words, &self.cosines(words, meaning, vector)?);
-            span.record("documents", fused.candidates.len());
-            span.record("matched", fused.matched);
-            span.record("spread", fused.spread);
-            Ok(fused)
-        };
-        let fused = fuse(meaning, vector)?;
-        let span = info_span!("feedback", documents = Empty, skipped = Empty).entered();
-        if fused.matched < ON_TOPIC {
-            span.record("skipped", "no document contains the majority of the query");
-            return Ok(fused);
-        }
-        let refined = self.refine(vector, &fused.candidates)?;
-        span.record("documents", FEEDBACK_DOCUMENTS.min(fused.candidates.len()));
-        let meaning = self.vectors()?.search(&refined, self.depth(request), request.collection.as_deref())?;
-        fuse(&meaning, &refined)
-    }
-
-    /// The vector list and the cosines of the documents that only the lexical list has.
-    fn cosines(&self, words: &[LexicalHit], meaning: &[VectorHit], vector: &[f32]) -> Result<Vec<VectorHit>> {
-        let known: HashSet<u64> = meaning.iter().map(|hit| hit.key).collect();
-        let missing = words.iter().map(|hit| hit.key).filter(|key| !known.contains(key));
-        let mut all = self.vectors()?.nearest(vector, missing)?;
-        all.extend_from_slice(meaning);
-        Ok(all)
-    }
-
-    /// The query's vector moved halfway to the passages of the best documents (Rocchio, 1971, weights 1 : 1).
-    fn refine(&self, vector: &[f32], candidates: &[Candidate]) -> Result<Vec<f32>> {
-        let vectors = self.vectors()?;
-        let mut centre = vec![0.0; vector.len()];
-        for candidate in candidates.iter().take(FEEDBACK_DOCUMENTS) {
-            let passage = candidate.chunk.and_then(|chunk| vectors.vector(candidate.key, chunk));
-            if let Some(passage) = passage {
-                centre.iter_mut().zip(passage).for_each(|(sum, component)| *sum += component);
-            }
-        }
-        // The mean of unit vectors; dividing by their number leaves its length below 1 when they disagree.
-        let count = FEEDBACK_DOCUMENTS.min(candidates.len()).max(1) as f32;
-        let mut refined: Vec<f32> = vector.iter().zip(centre).map(|(q, c)| q + c / count).collect();
-        normalise(&mut refined);
-        Ok(refined)
-    }
-
-    /// Adds documents that are linked with the best ones, below them.
-    fn follow_links(&self, request: &Request, candidates: &mut Vec<Candidate>) -> Result<()> {
-        let enabled = request.graph.unwrap_or(self.settings.graph);
-        let keys: Vec<u64> = candidates.iter().map(|candidate| candidate.key).collect();
-        let Ok(neighbours) = graph::expand(&self.index, &keys, enabled, Bounds::default())? else {
-            return Ok(());
-        };
-        let (Some(best), Some(&(_, strongest))) = (candidates.first().map(|c| c.score), neighbours.first())
-        else {
-            return Ok(());
-        };
-        for (rank, (key, strength)) in (1..).zip(neighbours) {
-            let gain = GRAPH * best * strength / strongest;
-            let evidence = Evidence::new("graph", rank, strength, gain);
-            match candidates.iter_mut().find(|candidate| candidate.key == key) {
-                Some(candidate) => {
-                    candidate.score += gain;
-                    candidate.evidence.push(evidence);
-                }
-                None => {
-                    candidates.push(Candidate { key, score: gain, chunk: None, evidence: vec![evidence] })
-                }
-            }
-        }
-        fusion::sort(candidates);
-        Ok(())
-    }
-
-    /// Looks closer at the head of the list, unless that is not wanted or nothing is in doubt.
-    fn rerank(&self, request: &Request, fused: &mut Fused, vector: &[f32], agree: bool) -> Result<()> {
-        let span =
-            info_span!("rerank", method = Empty, model = Empty, documents = Empty, skipped = Empty).entered();
-        let depth = match &self.reranker {
-            Some(_) => self.settings.rerank_depth,
-            // The less the words say, the further down the answer may lie.
-            None if fused.matched < ON_TOPIC => self.settings.rerank_depth,
-            None => LATE_DEPTH.min(self.settings.rerank_depth),
-        };
-        let head = depth.min(fused.candidates.len());
-        let question = request.question();
-        let skipped = if !request.rerank || depth == 0 {
-            Some("not wanted")
-        } else if head < 2 {
-            Some("nothing to reorder")
-        } else if self.reranker.is_none() && agree {
-            Some("both lanes have the same document first")
-        } else {
-            None
-        };
-        if let Some(reason) = skipped {
-            span.record("skipped", reason);
-            return Ok(());
-        }
-        span.record("documents", head);
-        let passages = self.passages(vector, &fused.candidates[..head])?;
-        let texts: Vec<&str> = passages.iter().map(String::as_str).collect();
-        if let Some(reranker) = &self.reranker {
-            span.record("method", "cross-encoder");
-            span.record("model", reranker.fingerprint());
-            rerank::by_cross_encoder(&mut fused.candidates, &reranker.score(&question, &texts)?);
-        } else if let Some(embedder) = self.embedder() {
-            span.record("method", "late-interaction");
-            span.record("model", embedder.fingerprint());
-            let tokens = embedder.embed_tokens(&[&question], TextRole::Query)?;
-            let passages = embedder.embed_tokens(&texts, TextRole::Passage)?;
-            let closeness: Vec<_> = tokens
-                .iter()
-                .flat_map(|query| passages.iter().map(|passage| rerank::late_interaction(query, passage)))
-                .collect();
-            rerank::by_late_interaction(&mut fused.candidates, &closeness, fused.spread);
-        }
-        Ok(())
-    }
-
-    /// The text of each candidate's best passage for `vector`, as the embedder read it.
-    fn passages(&self, vector: &[f32], candidates: &[Candidate]) -> Result<Vec<String>> {
-        let nearest = self.vectors()?.nearest(vector, candidates.iter().map(|candidate| candidate.key))?;
-        candidates
-            .iter()
-            .map(|candidate| {
-                let chunk = nearest.iter().find(|hit| hit.key == candidate.key).map_or(0, |hit| hit.chunk);
-                let title = self.index.title(candidate.key)?.unwrap_or_default();
-                let text =
-                    self.index.passage(candidate.key, chunk)?.map(|(_, text)| text).unwrap_or_default();
-                Ok(passage_text(&title, &text))
-            })
-            .collect()
     }
 
     /// The hits that are asked for, with what is shown of them. A document that is gone since is left out.
@@ -434,28 +192,4 @@ impl Pipeline {
 fn traced<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Trace)> {
     let (value, trace) = capture(work);
     Ok((value?, trace))
-}
-
-/// Adds the scores of a further query, as if its words had been typed with `weight`.
-fn add(found: &mut LexicalResult, more: LexicalResult, weight: f32) {
-    for hit in more.hits {
-        match found.hits.iter_mut().find(|known| known.key == hit.key) {
-            Some(known) => {
-                known.score += weight * hit.score;
-                known.matched = known.matched.max(hit.matched);
-            }
-            None => found.hits.push(LexicalHit { score: weight * hit.score, ..hit }),
-        }
-    }
-    found.hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
-    found.terms.extend(more.terms);
-    found.documents = found.documents.max(more.documents);
-    found.coverage = found.coverage.max(more.coverage);
-}
-
-fn normalise(vector: &mut [f32]) {
-    let norm = vector.iter().map(|component| component * component).sum::<f32>().sqrt();
-    if norm > 0.0 {
-        vector.iter_mut().for_each(|component| *component /= norm);
-    }
 }
