@@ -11,6 +11,7 @@ pub fn register(suite: &mut Suite) {
         .describe("a question in one language finds the document in another")
         .cases(|| fixtures::queries(|category| category == "cross-language"))
         .subject(|case, _| fixtures::pipeline()?.query(&Request::from(&case.query)).map(|(hits, _)| hits))
+        .setup(|| fixtures::pipeline().map(|_| ()))
         .requires(["bm25", "embed", "vector", "fusion"])
         // What must be found is the answer; documents that only touch the subject (grade 1) are reported.
         .score_with("recall@5 of answers", |case, out| {

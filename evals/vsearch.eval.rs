@@ -10,6 +10,7 @@ pub fn register(suite: &mut Suite) {
         .describe("vector search ranks the judged documents")
         .cases(|| fixtures::queries(|category| category == "same-language"))
         .subject(|case, _| fixtures::pipeline()?.vsearch(&Request::from(&case.query)).map(|(hits, _)| hits))
+        .setup(|| fixtures::pipeline().map(|_| ()))
         .requires(["embed", "vector"])
         .score(recall_at(5))
         .score(recall_at(10))

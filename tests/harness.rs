@@ -153,6 +153,9 @@ fn verdicts_are_the_same_with_one_thread_and_with_many() {
         ("retried::once", "ok"),
         ("retried::twice", "FAILED"),
         ("narrow::gate", "ok"),
+        ("unready::a", "FAILED"),
+        ("slow start::a", "ok"),
+        ("slow start::b", "ok"),
     ];
     let mut seen = Vec::new();
     for threads in ["1", "8"] {
@@ -180,6 +183,7 @@ fn failures_name_their_subject_and_leave_the_others_standing() {
         ("panics::bad", "tests/trouble/main.rs"),
         ("panics::bad", "the subject is bad"),
         ("panics::gate", "error: 1 of 3 cases were not measured: bad"),
+        ("unready::b", "setup: no index"),
         ("hangs::subject", "timed out after 300ms"),
         ("hangs::scorer", "scorer `slow`: timed out"),
         ("scorers::nan", "scorer `odd`: returned NaN"),

@@ -448,6 +448,21 @@ fn killed_at_any_moment_the_index_is_the_old_or_the_new_one() {
 }
 
 #[test]
+fn the_repair_of_a_damaged_index_works() {
+    let home = tempfile::tempdir().unwrap();
+    write_corpus(home.path(), 3, "first");
+    assert!(output(home.path(), &["index", "docs"]).status.success());
+    let db = home.path().join("index/index.db");
+    fs::write(&db, "x".repeat(5000)).unwrap();
+    let run = output(home.path(), &["index", "docs"]);
+    assert!(run.status.code() == Some(2) && stderr(&run).contains("move it away"), "{}", stderr(&run));
+    fs::rename(&db, home.path().join("away")).unwrap();
+    let run = output(home.path(), &["index", "docs"]);
+    assert!(run.status.success(), "{}", stderr(&run));
+    assert_eq!(words(&IndexReader::open(&home.path().join("index")).unwrap(), "first").len(), 3);
+}
+
+#[test]
 fn two_runs_at_once_take_turns() {
     let home = tempfile::tempdir().unwrap();
     write_corpus(home.path(), 200, "shared");

@@ -117,7 +117,20 @@ fn a_collection_is_chosen_before_the_best_are() {
         request.collection = Some("few".into());
         assert_eq!(ids(&search(&bench.pipeline(), &request).unwrap()), ["weak"], "{name}");
         request.collection = Some("none".into());
-        assert!(ids(&search(&bench.pipeline(), &request).unwrap()).is_empty(), "{name}");
+        let error = search(&bench.pipeline(), &request).unwrap_err().report();
+        assert!(error.contains("no collection `none`") && error.contains("few, many"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn an_excluded_word_keeps_its_documents_out_of_every_lane() {
+    let texts = [("both", "apples bananas"), ("one", "apples"), ("far", "grapes"), ("also", "bananas")];
+    let pipeline = Bench::new(&[("fruit", &texts)]).pipeline();
+    for (name, search) in WAYS {
+        let answer = search(&pipeline, &ask(&["apples -bananas"])).unwrap();
+        let found = ids(&answer);
+        assert_eq!(found[0], "one", "{name}");
+        assert!(!found.iter().any(|id| *id == "both" || *id == "also"), "{name}: {found:?}");
     }
 }
 

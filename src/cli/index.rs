@@ -32,7 +32,8 @@ pub struct Args {
     /// Index for searches by words alone; no model is needed.
     #[arg(long)]
     no_vectors: bool,
-    /// Leave out documents that cannot be read, and list them, instead of stopping.
+    /// Leave out documents that cannot be read, and list them, instead of stopping; what an earlier run had read of
+    /// them goes, too.
     #[arg(long)]
     skip_invalid: bool,
     /// Print the result as one JSON document.

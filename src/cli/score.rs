@@ -1,6 +1,6 @@
 //! `rankgate score`: how well does retrieval work on a corpus with judgments?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -150,6 +150,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let pipeline = open(&args, vectors)?;
     let cases = pipeline.index().resolve_hashes(cases)?;
 
+    note_absent(&cases, &pipeline)?;
     let mut figures = BTreeMap::new();
     for &mode in &modes {
         let scored = score(&pipeline, &cases, mode, args.limit)?;
@@ -188,6 +189,22 @@ fn judged_queries(args: &Args) -> Result<Vec<JudgedQuery>> {
     Ok(cases)
 }
 
+/// Says which relevant documents cannot be found because the corpus has no such document: a part of a corpus, or a
+/// typing error.
+fn note_absent(cases: &[JudgedQuery], pipeline: &Pipeline) -> Result<()> {
+    let docids: HashSet<String> = pipeline.index().docids()?.into_iter().collect();
+    let relevant = cases.iter().flat_map(|case| case.judgments.iter().filter(|(_, grade)| **grade > 0));
+    let absent: BTreeSet<&String> =
+        relevant.map(|(docid, _)| docid).filter(|id| !docids.contains(*id)).collect();
+    if let Some(first) = absent.first() {
+        eprintln!(
+            "note: {} relevant documents are not in the corpus and count as missed, first `{first}`",
+            absent.len()
+        );
+    }
+    Ok(())
+}
+
 /// The pipeline over the corpus, indexed first as far as it changed.
 fn open(args: &Args, vectors: bool) -> Result<Pipeline> {
     let settings = Settings::load(&super::working_folder()?)?;
@@ -214,6 +231,10 @@ struct Scored {
 
 fn score(pipeline: &Pipeline, cases: &[JudgedQuery], mode: Mode, limit: u32) -> Result<Scored> {
     let bar = super::progress(cases.len() as u64, mode.name());
+    // The first search of a process loads models: not what a query costs.
+    if let Some(case) = cases.first() {
+        mode.run(pipeline, Request::from(&case.query))?;
+    }
     let mut rankings = Vec::with_capacity(cases.len());
     let mut took = Vec::with_capacity(cases.len());
     for case in cases {

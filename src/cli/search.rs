@@ -148,9 +148,11 @@ fn page(output: &Output, explain: bool) -> String {
     if output.hits.hits.is_empty() {
         text.push_str("no document matches\n");
     }
+    let several = output.hits.hits.windows(2).any(|pair| pair[0].collection != pair[1].collection);
     // Writing to a String cannot fail.
     for (i, hit) in output.hits.hits.iter().enumerate() {
-        let _ = writeln!(text, "{:>2}. {}  {}  {:.4}", i + 1, hit.docid, hit.hash, hit.score);
+        let collection = if several { format!("{}: ", hit.collection) } else { String::new() };
+        let _ = writeln!(text, "{:>2}. {collection}{}  {}  {:.4}", i + 1, hit.docid, hit.hash, hit.score);
         if !hit.title.is_empty() {
             let _ = writeln!(text, "    {}", hit.title);
         }

@@ -11,8 +11,11 @@ use crate::error::Result;
 
 pub mod beir;
 pub mod folder;
+mod output;
 pub mod queries;
 pub mod trec;
+
+pub use output::write_file;
 
 /// One document of a corpus.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

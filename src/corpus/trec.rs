@@ -7,10 +7,10 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
-use super::{Judgments, Qrels, Ranking};
+use super::{Judgments, Qrels, Ranking, write_file};
 use crate::error::{Error, Result};
 
 /// The largest grade, and minus the smallest, that a file of judgments may hold.
@@ -202,23 +202,21 @@ pub fn read_run(path: &Path) -> Result<Run> {
 ///
 /// Fails when an id or the tag is empty, holds a blank or would read as a comment, or when the disk refuses.
 pub fn write_run(path: &Path, run: &Run) -> Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let failed = |e| Error::io("write the run", path, e);
-    let mut file = temporary(folder).map_err(failed)?;
     check_name("the tag", run.tag())?;
-    {
-        let mut out = BufWriter::new(file.as_file_mut());
+    let mut wrong_name = None;
+    let written = write_file(path, "run", |out| {
         for ranked in &run.rankings {
-            write_ranking(&mut out, run, ranked)?.map_err(failed)?;
+            match write_ranking(out, run, ranked) {
+                Ok(written) => written?,
+                Err(e) => {
+                    wrong_name = Some(e);
+                    return Err(std::io::ErrorKind::InvalidInput.into());
+                }
+            }
         }
-        out.flush().map_err(failed)?;
-    }
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
+        Ok(())
+    });
+    wrong_name.map_or(written, Err)
 }
 
 /// The outer result is about the names, the inner one about the disk.
@@ -248,15 +246,6 @@ fn check_name(role: &str, name: &str) -> Result<()> {
             .with_hint("use a name without blanks that does not begin with `#`"));
     }
     Ok(())
-}
-
-fn temporary(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".rankgate-");
-    // Private by default; a result file should have the permissions of any other new file.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
 }
 
 /// Reads a file of judgments; see [`parse_qrels`].

@@ -1,7 +1,7 @@
 //! One execution of one case: the typed part of the harness.
 
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -42,6 +42,30 @@ pub trait Body: Send + Sync {
     ) -> Executed;
 }
 
+/// What has to be done before the first case.
+pub type Setup = Box<dyn FnOnce() -> Result<(), BoxError> + Send>;
+
+/// A setup and, once it has run, how it went.
+pub struct Ready {
+    setup: Mutex<Option<Setup>>,
+    result: OnceLock<Result<(), String>>,
+}
+
+impl Ready {
+    pub fn new(setup: Option<Setup>) -> Self {
+        Self { setup: Mutex::new(setup), result: OnceLock::new() }
+    }
+
+    /// Runs the setup, or waits for the thread that does. Its failure or panic is everyone's.
+    fn wait(&self) -> Result<(), String> {
+        let run = || {
+            let setup = self.setup.lock().unwrap_or_else(PoisonError::into_inner).take();
+            setup.map_or(Ok(()), |setup| quietly(setup)?.map_err(|error| report(&error)))
+        };
+        self.result.get_or_init(run).clone().map_err(|error| format!("setup: {error}"))
+    }
+}
+
 /// What the variants of an eval have in common.
 pub struct Shared<C, O> {
     pub cases: Vec<C>,
@@ -49,6 +73,7 @@ pub struct Shared<C, O> {
     pub columns: Option<Box<Columns<C, O>>>,
     pub snapshot: Option<Box<Text<C, O>>>,
     pub requires: Vec<String>,
+    pub setup: Ready,
 }
 
 /// A subject with its cases.
@@ -77,7 +102,10 @@ impl<C: Case, O: Output> Body for Typed<C, O> {
             snapshots: snapshots.clone(),
             progress: Mutex::new(Progress::default()),
         });
-        worker::run(&(Arc::clone(&execution) as Arc<dyn Steps>), limit);
+        match execution.body.shared.setup.wait() {
+            Ok(()) => worker::run(&(Arc::clone(&execution) as Arc<dyn Steps>), limit),
+            Err(error) => execution.lock().error = Some(error),
+        }
         execution.finish()
     }
 }

@@ -9,6 +9,8 @@ pub struct Gauge {
     pub name: String,
     pub threshold: Option<f64>,
     pub gates: bool,
+    /// Whether it counts for the verdict of a case.
+    pub of_case: bool,
 }
 
 /// The settings of one eval.

@@ -72,6 +72,7 @@ pub struct Scorer<C, O> {
     pub(super) name: String,
     pub(super) threshold: Option<f64>,
     pub(super) gates: bool,
+    pub(super) of_case: bool,
     pub(super) run: Box<Run<C, O>>,
 }
 
@@ -82,13 +83,20 @@ impl<C, O> Scorer<C, O> {
         run: impl Fn(&Observed<'_, C, O>) -> R + Send + Sync + 'static,
     ) -> Self {
         let run = move |seen: &Observed<'_, C, O>| run(seen).into();
-        Self { name: name.into(), threshold: None, gates: true, run: Box::new(run) }
+        Self { name: name.into(), threshold: None, gates: true, of_case: true, run: Box::new(run) }
     }
 
     /// The threshold of this scorer's mean, instead of the eval's.
     #[must_use]
     pub fn at_least(mut self, threshold: f64) -> Self {
         self.threshold = Some(threshold);
+        self
+    }
+
+    /// Counts for the gate's mean and not for the verdict of a case: for what varies from run to run.
+    #[must_use]
+    pub fn gate_only(mut self) -> Self {
+        self.of_case = false;
         self
     }
 
@@ -160,7 +168,7 @@ fn judged<C: Judged, O: Ranked>(
 
 /// 1 within the budget b; above it max(0, 1 − (d − b) / b) for a duration d, so 0 from twice the budget.
 ///
-/// The score depends on the machine: as a rule `.report_only()`, or with a budget that no healthy run misses.
+/// The score depends on the machine and its load, so it counts for the gate's mean only, not for single cases.
 ///
 /// # Panics
 /// When the budget is zero.
@@ -171,6 +179,7 @@ pub fn latency<C, O>(budget: Duration) -> Scorer<C, O> {
         let detail = json!({"took_ms": took, "budget_ms": budget, "within_budget": took <= budget});
         Scored::Value((1.0 - (took - budget) / budget).clamp(0.0, 1.0), detail)
     })
+    .gate_only()
 }
 
 /// 1 when the output, as JSON, is valid under the JSON schema, else 0 with the first violations.

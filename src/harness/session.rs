@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::corpus::write_file;
 use crate::error::{Error, Result};
 use crate::record::{CaseRecord, EvalRecord, Revision, RunHead, RunRecord, VERSION, utc};
 use crate::store::history::{History, data_dir};
@@ -250,15 +251,10 @@ impl Session {
 }
 
 fn write(path: &Path, run: &RunRecord) -> Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |e: std::io::Error| Error::io("write RANKGATE_OUTPUT", path, e);
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    let mut text = serde_json::to_vec_pretty(run).map_err(|e| failed(e.into()))?;
-    text.push(b'\n');
-    file.write_all(&text).map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
+    write_file(path, "record that RANKGATE_OUTPUT asks for", |out| {
+        serde_json::to_writer_pretty(&mut *out, run)?;
+        out.write_all(b"\n")
+    })
 }
 
 /// The commit and whether files differ from it; none outside a repository or without git.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::record::Column;
 
-use super::body::{Body, Shared, Subject, Typed};
+use super::body::{Body, Ready, Shared, Subject, Typed};
 use super::case::{BoxError, Case, Context, IntoCases, Output, report};
 use super::plan::{Gauge, Plan, unusable};
 use super::scorer::{Scored, Scorer, scorer};
@@ -124,6 +124,7 @@ impl<'s, C: Case> WithCases<'s, C> {
             scorers: Vec::new(),
             columns: None,
             snapshot: None,
+            setup: None,
         };
         let evals = &mut self.suite.evals;
         evals.push(Box::new(eval));
@@ -146,6 +147,7 @@ pub struct Eval<C, O> {
     scorers: Vec<Scorer<C, O>>,
     columns: Option<Box<super::body::Columns<C, O>>>,
     snapshot: Option<Box<super::body::Text<C, O>>>,
+    setup: Option<super::body::Setup>,
 }
 
 impl<C: Case, O: Output> Eval<C, O> {
@@ -165,6 +167,7 @@ impl<C: Case, O: Output> Eval<C, O> {
             name: scorer.name.clone(),
             threshold: scorer.threshold,
             gates: scorer.gates,
+            of_case: scorer.gates && scorer.of_case,
         });
         self.scorers.push(scorer);
         self
@@ -225,6 +228,16 @@ impl<C: Case, O: Output> Eval<C, O> {
     /// Executes every case `n` times. A case's score is the mean, its spread is reported.
     pub fn trials(&mut self, n: u32) -> &mut Self {
         self.plan.trials = n.max(1);
+        self
+    }
+
+    /// What the subject needs and every case shares: an index, a model. Runs once a process before the first case
+    /// that is executed, without a time limit; when it fails, every case is an error that says why.
+    pub fn setup<E: Into<BoxError>>(
+        &mut self,
+        setup: impl FnOnce() -> Result<(), E> + Send + 'static,
+    ) -> &mut Self {
+        self.setup = Some(Box::new(|| setup().map_err(Into::into)));
         self
     }
 
@@ -300,7 +313,7 @@ impl<C: Case, O: Output> Definition for Eval<C, O> {
     }
 
     fn load(self: Box<Self>) -> Result<Vec<Loaded>, String> {
-        let Self { plan, load, subjects, scorers, columns, snapshot } = *self;
+        let Self { plan, load, subjects, scorers, columns, snapshot, setup } = *self;
         if plan.name.contains(['[', ']']) || plan.name.contains("::") {
             return Err(format!("the name `{}` contains a bracket or `::`", plan.name));
         }
@@ -310,7 +323,9 @@ impl<C: Case, O: Output> Definition for Eval<C, O> {
         if !plan.only.is_empty() {
             cases.retain(|case| plan.only.iter().any(|id| id == case.id()));
         }
-        let shared = Arc::new(Shared { cases, scorers, columns, snapshot, requires: plan.requires.clone() });
+        let requires = plan.requires.clone();
+        let shared =
+            Arc::new(Shared { cases, scorers, columns, snapshot, requires, setup: Ready::new(setup) });
         let mut seen = std::collections::HashSet::new();
         let mut loaded = Vec::new();
         for (variant, subject) in subjects {

@@ -42,7 +42,7 @@ pub fn judge_case(
         position,
         verdict: Verdict::Pass,
         reason: String::new(),
-        mean: mean(plan.gauges.iter().zip(&scores).filter(|(g, _)| g.gates).filter_map(|(_, s)| s.value)),
+        mean: mean(plan.gauges.iter().zip(&scores).filter(|(g, _)| g.of_case).filter_map(|(_, s)| s.value)),
         scores,
         known_miss,
         columns: extras.columns,
@@ -73,11 +73,13 @@ fn decide_case(
     if let Some(error) = failed.or_else(scorer_failed).or(column_error) {
         return (Verdict::Error, error);
     }
-    if let Some(difference) = snapshot {
-        return (Verdict::Regressed, difference);
-    }
     let low = below_floor(plan, record);
     match (&record.known_miss, low) {
+        // Before the baseline: nobody should accept a ranking that is wrong.
+        (None, Some(reason)) => (Verdict::BelowThreshold, reason),
+        (Some(_), Some(_)) | (None, None) if snapshot.is_some() => {
+            (Verdict::Regressed, snapshot.unwrap_or_default())
+        }
         (Some(why), Some(_)) => (Verdict::Pass, format!("known miss: {why}")),
         (Some(why), None) => (
             Verdict::Regressed,
@@ -86,7 +88,6 @@ fn decide_case(
                 record.case
             ),
         ),
-        (None, Some(reason)) => (Verdict::BelowThreshold, reason),
         (None, None) => match all_skipped(&record.scores) {
             Some(reason) => (Verdict::Skipped, reason),
             None => (Verdict::Pass, String::new()),
@@ -96,8 +97,11 @@ fn decide_case(
 
 /// Why the case is below its floor, if it is and has one.
 fn below_floor(plan: &Plan, record: &CaseRecord) -> Option<String> {
-    let scored =
-        plan.gauges.iter().zip(&record.scores).filter(|(gauge, score)| gauge.gates && score.value.is_some());
+    let scored = plan
+        .gauges
+        .iter()
+        .zip(&record.scores)
+        .filter(|(gauge, score)| gauge.of_case && score.value.is_some());
     let (value, floor) = match plan.case_floor {
         Some(floor) => (record.mean?, floor),
         None => {

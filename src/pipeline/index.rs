@@ -26,7 +26,7 @@ use crate::store::index::{
 use crate::text::chunks;
 
 pub(super) const LOCK_FILE: &str = "lock";
-const LEXICAL_DIR: &str = "lexical";
+pub(super) const LEXICAL_DIR: &str = "lexical";
 
 /// How long a process waits for another one before it says so.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::bm25::{LEXICAL_VERSION, LexicalWriter};
-use super::index::{self, LOCK_FILE, lexical_dir};
+use super::index::{self, LEXICAL_DIR, LOCK_FILE, lexical_dir};
 use super::links;
 use crate::corpus::Document;
 use crate::error::{Error, ErrorKind, Result};
@@ -138,8 +138,11 @@ fn check_folder(dir: &Path) -> Result<()> {
         return Ok(());
     }
     let entries = std::fs::read_dir(dir).map_err(|e| Error::io("read the folder", dir, e))?;
-    // Another process may be about to start the same index.
-    let ours = |name: &std::ffi::OsStr| name == LOCK_FILE || name.to_string_lossy().starts_with(DB_FILE);
+    // Another process may be about to start the same index, or a damaged database was moved away.
+    let ours = |name: &std::ffi::OsStr| {
+        let name = name.to_string_lossy();
+        [LOCK_FILE, LEXICAL_DIR, DB_FILE, "parked.db"].iter().any(|known| name.starts_with(known))
+    };
     if entries.flatten().all(|entry| ours(&entry.file_name())) {
         return Ok(());
     }

@@ -6,6 +6,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::indexer::Progress;
 
+/// From so many documents on, embedding takes long enough to be told where no bar is seen.
+const WORTH_A_WORD: u64 = 20;
+
 /// Shows the progress of one collection. The bar goes away when it is dropped.
 pub struct IndexBar {
     bar: ProgressBar,
@@ -27,6 +30,9 @@ impl IndexBar {
             Progress::Read(documents) => self.bar.set_position(documents),
             Progress::Embedded { done, total } => {
                 if self.bar.length() != Some(total) {
+                    if self.bar.is_hidden() && total >= WORTH_A_WORD {
+                        eprintln!("embedding {total} documents, once");
+                    }
                     self.bar.set_style(style("{prefix}: {wide_bar} {pos}/{len} documents, {eta} left"));
                     self.bar.set_length(total);
                     self.bar.reset_eta();

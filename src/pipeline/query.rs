@@ -11,7 +11,7 @@ use super::progress::IndexBar;
 use super::request::Request;
 use super::vector::VectorHit;
 use crate::corpus::{self, Evidence, Hit, Ranking};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::models::{self, Embedder, Reranker};
 use crate::settings::{Fusion, SearchSettings, Settings};
 use crate::store::cache::Cache;
@@ -22,6 +22,8 @@ use crate::trace::{Trace, capture};
 const COLLECTION: &str = "corpus";
 /// Characters of a snippet.
 const SNIPPET: usize = 160;
+/// Bytes of a text in which a snippet is looked for.
+const SNIPPET_FROM: usize = 1 << 18;
 
 /// An index folder with its models: what a search runs on. Shared between threads.
 pub struct Pipeline {
@@ -90,7 +92,7 @@ impl Pipeline {
     /// Searches by words. Fails only on a request that asks nothing and on a damaged index.
     pub fn search(&self, request: &Request) -> Result<(Ranking, Trace)> {
         traced(|| {
-            request.validate()?;
+            self.check(request)?;
             let found = self.words(request, self.depth(request))?;
             let hit = |(rank, hit): (usize, &LexicalHit)| Candidate {
                 key: hit.key,
@@ -108,7 +110,7 @@ impl Pipeline {
     /// Fails like [`search`](Self::search), and when the embedder does, or did not make the index's vectors.
     pub fn vsearch(&self, request: &Request) -> Result<(Ranking, Trace)> {
         traced(|| {
-            request.validate()?;
+            self.check(request)?;
             let found = self.meaning(request, &self.embed(request)?, self.depth(request))?;
             let hit = |(rank, hit): (usize, &VectorHit)| Candidate {
                 key: hit.key,
@@ -124,7 +126,7 @@ impl Pipeline {
     /// Searches by words and meaning, fuses both lists and reranks the head. Fails like [`vsearch`](Self::vsearch).
     pub fn query(&self, request: &Request) -> Result<(Ranking, Trace)> {
         traced(|| {
-            request.validate()?;
+            self.check(request)?;
             let depth = self.depth(request);
             let words = self.words(request, depth)?;
             let vector = self.embed(request)?;
@@ -138,6 +140,19 @@ impl Pipeline {
             self.rerank(request, &mut fused, &vector, agree)?;
             self.ranking(request, &fused.candidates)
         })
+    }
+
+    /// Checks that the request asks something, of a collection that is there.
+    fn check(&self, request: &Request) -> Result<()> {
+        request.validate()?;
+        let Some(wanted) = &request.collection else { return Ok(()) };
+        let known = self.index.collections()?;
+        if known.iter().any(|(name, _)| name == wanted) {
+            return Ok(());
+        }
+        let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+        Err(Error::not_found(format!("{}: there is no collection `{wanted}`", self.index.dir().display()))
+            .with_hint(format!("known are {}", names.join(", "))))
     }
 
     /// Documents taken from a lane: more than are wanted, for fusion and because equals at the end of a list are
@@ -184,7 +199,9 @@ impl Pipeline {
             Some(chunk) => self.index.passage(candidate.key, chunk)?.map(|(_, text)| text),
             None => None,
         };
-        Ok(snippet(passage.as_deref().unwrap_or(body), &terms, SNIPPET))
+        // A snippet of a huge text is looked for in its beginning: nobody waits for the end.
+        let text = passage.as_deref().unwrap_or(body);
+        Ok(snippet(&text[..text.floor_char_boundary(SNIPPET_FROM)], &terms, SNIPPET))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::corpus::{Mode, Query, QueryMode};
 use crate::error::{Error, Result};
 use crate::settings::Fusion;
+use crate::text;
 
 /// One search.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,8 +91,17 @@ impl Request {
         if self.text.trim().is_empty() {
             self.modes.iter().map(|part| part.text.trim()).collect::<Vec<_>>().join(" ")
         } else {
-            self.text.clone()
+            self.wanted()
         }
+    }
+
+    /// The text without what it excludes: a model would take an excluded word for a wish.
+    pub(super) fn wanted(&self) -> String {
+        let parsed = text::parse(&self.text);
+        if parsed.excluded.is_empty() || parsed.is_empty() {
+            return self.text.clone();
+        }
+        parsed.terms.iter().chain(&parsed.phrases).map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 
     /// The texts of one structured mode.

@@ -72,7 +72,7 @@ impl Pipeline {
         };
         let alone = [Mode::Intent, Mode::Hyde].iter().all(|&mode| request.parts(mode).next().is_none());
         if !request.text.trim().is_empty() {
-            add(&request.text, TextRole::Query, 1.0)?;
+            add(&request.wanted(), TextRole::Query, 1.0)?;
         } else if alone {
             request.parts(Mode::Term).try_for_each(|part| add(part, TextRole::Query, 1.0))?;
         }
@@ -86,10 +86,20 @@ impl Pipeline {
     pub(super) fn meaning(&self, request: &Request, vector: &[f32], limit: usize) -> Result<Vec<VectorHit>> {
         let span = info_span!("vector", limit, hits = Empty, passages = Empty, model = Empty).entered();
         let vectors = self.vectors()?;
-        let found = vectors.search(vector, limit, request.collection.as_deref())?;
+        let found = self.nearest(request, vector, limit)?;
         span.record("hits", found.len());
         span.record("passages", vectors.len());
         span.record("model", self.embedder().map_or("", |embedder| embedder.fingerprint()));
+        Ok(found)
+    }
+
+    /// The documents nearest to `vector`, without those that have a word which the request excludes.
+    fn nearest(&self, request: &Request, vector: &[f32], limit: usize) -> Result<Vec<VectorHit>> {
+        let collection = request.collection.as_deref();
+        let excluded = self.index.lexical().excluded(&text::parse(&request.text), collection)?;
+        let mut found = self.vectors()?.search(vector, limit.saturating_add(excluded.len()), collection)?;
+        found.retain(|hit| !excluded.contains(&hit.key));
+        found.truncate(limit);
         Ok(found)
     }
 
@@ -137,7 +147,7 @@ impl Pipeline {
         }
         let refined = self.refine(vector, &fused.candidates)?;
         span.record("documents", FEEDBACK_DOCUMENTS.min(fused.candidates.len()));
-        let meaning = self.vectors()?.search(&refined, self.depth(request), request.collection.as_deref())?;
+        let meaning = self.nearest(request, &refined, self.depth(request))?;
         fuse(&meaning, &refined)
     }
 

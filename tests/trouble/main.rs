@@ -116,6 +116,17 @@ fn failures(suite: &mut Suite) {
             assert!(case.input != "column", "no column");
             [("input", case.input)]
         });
+    suite.eval("unready").cases(|| cases(&["a", "b"])).subject(echo).setup(|| Err("no index")).score(by_id());
+    suite
+        .eval("slow start")
+        .cases(|| cases(&["a", "b"]))
+        .subject(echo)
+        .setup(|| {
+            std::thread::sleep(Duration::from_millis(600));
+            Ok::<_, Error>(())
+        })
+        .timeout(Duration::from_millis(300))
+        .score(by_id());
     suite
         .eval("stages")
         .cases(|| cases(&["ran", "skipped", "missing"]))

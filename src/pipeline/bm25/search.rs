@@ -1,5 +1,6 @@
 //! Searching: scores for one query over the documents of a collection.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -147,6 +148,24 @@ impl Lexical {
             run.result(limit)
         };
         search().map_err(|e| failed(&self.dir, "search the index", e))
+    }
+
+    /// The documents of `collection`, or of all, that have a text which `query` excludes, in any field.
+    pub fn excluded(&self, query: &LexicalQuery, collection: Option<&str>) -> Result<HashSet<u64>> {
+        if query.excluded.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let find = || -> tantivy::Result<HashSet<u64>> {
+            let run = Run::new(self, collection, None)?;
+            let mut found = vec![false; run.scope.len()];
+            for excluded in &query.excluded {
+                let having = run.having(&verbatim(excluded))?;
+                found.iter_mut().zip(having).for_each(|(found, has)| *found |= has);
+            }
+            let docs: Vec<Doc> = (0..self.documents.end).filter(|&doc| found[doc as usize]).collect();
+            Ok(self.documents.keys(&docs)?.into_iter().collect())
+        };
+        find().map_err(|e| failed(&self.dir, "search the index", e))
     }
 
     /// What the score of the document with this key is made of, the greatest part first.

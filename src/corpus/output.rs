@@ -1,0 +1,82 @@
+//! Writes results to files: whole or not at all.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Writes what `write` puts out to `path`: to a temporary file beside it, then renamed over it, so that a file that
+/// was there stays until the new one is complete. A link is followed; a device or a pipe is written to as it is.
+///
+/// `what` says what it is, for errors: `run`, `record`. Fails when the folder is not there or the disk refuses.
+pub fn write_file(
+    path: &Path,
+    what: &str,
+    write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
+) -> Result<()> {
+    let failed = |e: std::io::Error| Error::io(&format!("write the {what}"), path, e);
+    // What is no plain file has no content that could be lost, and must not be replaced by one.
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        let file = File::options().write(true).open(path).map_err(failed)?;
+        let mut out = BufWriter::new(&file);
+        return write(&mut out).and_then(|()| out.flush()).map_err(failed);
+    }
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = temporary(folder).map_err(failed)?;
+    {
+        let mut out = BufWriter::new(file.as_file());
+        write(&mut out).and_then(|()| out.flush()).map_err(failed)?;
+    }
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(&target).map_err(|e| failed(e.error))?;
+    Ok(())
+}
+
+fn temporary(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".rankgate-");
+    // Private by default; a result file should have the permissions of any other new file.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_keeps_what_was_there_and_leaves_nothing_beside_it() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("x");
+        write_file(&path, "run", |out| out.write_all(b"old")).expect("writes");
+        let error =
+            write_file(&path, "run", |_| Err(std::io::ErrorKind::StorageFull.into())).expect_err("fails");
+        assert!(error.to_string().contains("the disk is full"), "{error}");
+        assert_eq!(std::fs::read(&path).expect("is there"), b"old");
+        assert_eq!(dir.path().read_dir().expect("lists").count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_followed_and_a_pipe_stays_one() {
+        use std::os::unix::fs::FileTypeExt;
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (file, link, pipe) = (dir.path().join("file"), dir.path().join("link"), dir.path().join("pipe"));
+        std::fs::write(&file, "old").expect("writes");
+        std::os::unix::fs::symlink(&file, &link).expect("links");
+        write_file(&link, "run", |out| out.write_all(b"new")).expect("writes");
+        assert!(link.symlink_metadata().expect("is there").is_symlink());
+        assert_eq!(std::fs::read(&file).expect("is there"), b"new");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs").success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read(pipe).expect("reads")
+        });
+        write_file(&pipe, "run", |out| out.write_all(b"through")).expect("writes");
+        assert_eq!(reader.join().expect("ends"), b"through");
+        assert!(pipe.metadata().expect("is there").file_type().is_fifo());
+    }
+}
