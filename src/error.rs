@@ -132,21 +132,25 @@ impl Error {
 
     /// The line of `Display`, the causes after it: `what: cause: cause (hint)`.
     pub fn report(&self) -> String {
-        let mut text = self.what.clone();
-        let mut cause: Option<&(dyn StdError + 'static)> = StdError::source(self);
-        while let Some(error) = cause {
-            let line = error.to_string();
-            if !text.contains(&line) {
-                text.push_str(": ");
-                text.push_str(&line);
-            }
-            cause = error.source();
-        }
+        let mut text = with_causes(self.what.clone(), StdError::source(self));
         if let Some(hint) = &self.hint {
             text.push_str(&format!(" ({hint})"));
         }
         text
     }
+}
+
+/// `text` with the chain of causes behind it, separated by colons; what is said already is not repeated.
+pub(crate) fn with_causes(mut text: String, mut cause: Option<&(dyn StdError + 'static)>) -> String {
+    while let Some(error) = cause {
+        let line = error.to_string();
+        if !text.contains(&line) {
+            text.push_str(": ");
+            text.push_str(&line);
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// Process exit codes, the same for every command.

@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use serde::Serialize;
 
 use crate::corpus::{JudgedQuery, Judgments, Ranking};
-use crate::error::Error;
+use crate::error::{Error, with_causes};
 
 /// The error of any foreign engine.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -156,15 +156,5 @@ pub(super) fn report(error: &BoxError) -> String {
     if let Some(own) = error.downcast_ref::<Error>() {
         return own.report();
     }
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let line = error.to_string();
-        if !text.contains(&line) {
-            text.push_str(": ");
-            text.push_str(&line);
-        }
-        cause = error.source();
-    }
-    text
+    with_causes(error.to_string(), error.source())
 }
