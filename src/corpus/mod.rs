@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub mod beir;
 pub mod folder;
@@ -204,6 +204,10 @@ impl FromIterator<Hit> for Ranking {
 ///
 /// Fails like [`beir::judged_queries`] and [`queries::read`].
 pub fn judged_queries(path: &Path) -> Result<Vec<JudgedQuery>> {
+    if !path.exists() {
+        return Err(Error::not_found(format!("{}: there is no such folder or file", path.display()))
+            .with_hint("name the folder of a corpus, or a file of judged queries"));
+    }
     let beside = path.join("queries.json");
     if path.is_dir() && !beside.is_file() {
         return beir::judged_queries(path);
