@@ -126,20 +126,14 @@ fn a_duplicated_hit_is_named() {
 fn wrong_conventions_of_the_embedder_differ_from_the_baselines() {
     for fault in ["wrong pooling", "missing prefix"] {
         let Some(ran) = run(fault, "vsearch::q") else { return };
-        let failed: Vec<&str> = ran
-            .trials()
-            .into_iter()
-            .filter(|(_, outcome)| *outcome == "FAILED")
-            .map(|(name, _)| name)
-            .collect();
-        eprintln!("{fault}: {} of {} cases differ from their baseline", failed.len(), ran.trials().len());
-        assert!(failed.len() > ran.trials().len() / 2, "{fault}: {}", ran.stdout);
-        for trial in failed {
-            let said = ran.message(trial);
-            assert!(
-                said.starts_with("regressed: snapshot `vsearch__q") && said.contains("differs"),
-                "{said}"
-            );
-        }
+        let trials = ran.trials();
+        let differs = |name: &str| {
+            let said = ran.message(name);
+            said.starts_with("regressed: snapshot `vsearch__q") && said.contains("differs")
+        };
+        // A score below its floor and a known miss that is found are said before the baseline.
+        let count = trials.iter().filter(|(name, outcome)| **outcome == "FAILED" && differs(name)).count();
+        eprintln!("{fault}: {count} of {} cases differ from their baseline", trials.len());
+        assert!(count > trials.len() * 9 / 10, "{fault}: {}", ran.stdout);
     }
 }

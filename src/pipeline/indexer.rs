@@ -141,7 +141,8 @@ fn check_folder(dir: &Path) -> Result<()> {
     // Another process may be about to start the same index, or a damaged database was moved away.
     let ours = |name: &std::ffi::OsStr| {
         let name = name.to_string_lossy();
-        [LOCK_FILE, LEXICAL_DIR, DB_FILE, "parked.db"].iter().any(|known| name.starts_with(known))
+        let lexical = name.starts_with(LEXICAL_DIR) && dir.join(&*name).join("meta.json").exists();
+        lexical || [LOCK_FILE, DB_FILE, "parked.db"].iter().any(|known| name.starts_with(known))
     };
     if entries.flatten().all(|entry| ours(&entry.file_name())) {
         return Ok(());
