@@ -322,7 +322,7 @@ fn missing_queries_and_an_empty_corpus_are_named() {
     let score = |corpus: &str, queries: &str| {
         rankgate(home.path(), &["score", "--mode", "bm25", "--corpus", corpus, "--queries", queries])
     };
-    refused(&score("docs", "absent.json"), &["absent.json: cannot read the queries"]);
+    refused(&score("docs", "absent.json"), &["absent.json: there is no such folder or file"]);
     let judged = r#"[{"id": "q1", "query": "bears", "relevantDocs": ["b.md"]}]"#;
     fs::write(home.path().join("queries.json"), judged).unwrap();
     fs::create_dir(home.path().join("void")).unwrap();
