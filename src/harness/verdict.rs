@@ -22,8 +22,6 @@ pub struct Extras {
 const RESAMPLES: usize = 1000;
 const SEED: u64 = 7;
 
-/// How a baseline that nobody has accepted yet is told from one that differs.
-const SNAPSHOT_IS_NEW: &str = " is new, ";
 /// Slack for sums of decimal fractions: 0.1 + 0.2 reaches 0.3.
 const SLACK: f64 = 1e-9;
 
@@ -77,11 +75,11 @@ fn decide_case(
     }
     let low = below_floor(plan, record);
     match (&record.known_miss, low) {
-        // Before the baseline: nobody should accept a ranking that is wrong. What changed is still shown.
-        (None, Some(reason)) => match snapshot.filter(|text| !text.contains(SNAPSHOT_IS_NEW)) {
-            Some(difference) => (Verdict::BelowThreshold, format!("{reason}\n{difference}")),
-            None => (Verdict::BelowThreshold, reason),
-        },
+        // Before the baseline, so that nobody accepts a ranking without having read that it is wrong.
+        (None, Some(reason)) => {
+            let lines = [Some(reason), snapshot];
+            (Verdict::BelowThreshold, lines.into_iter().flatten().collect::<Vec<_>>().join("\n"))
+        }
         (Some(_), Some(_)) | (None, None) if snapshot.is_some() => {
             (Verdict::Regressed, snapshot.unwrap_or_default())
         }

@@ -16,7 +16,7 @@ use super::links;
 use crate::corpus::Document;
 use crate::error::{Error, ErrorKind, Result};
 use crate::models::{Embedder, TextRole};
-use crate::store::index::{DB_FILE, IndexChange, IndexDb, IndexModel, Meta, Parked};
+use crate::store::index::{DB_FILE, IndexChange, IndexDb, IndexModel, Meta, PARKED_FILE, Parked};
 use crate::text::chunks;
 
 /// Passages that are embedded, and then kept, at a time.
@@ -142,7 +142,7 @@ fn check_folder(dir: &Path) -> Result<()> {
     let ours = |name: &std::ffi::OsStr| {
         let name = name.to_string_lossy();
         let lexical = name.starts_with(LEXICAL_DIR) && dir.join(&*name).join("meta.json").exists();
-        lexical || [LOCK_FILE, DB_FILE, "parked.db"].iter().any(|known| name.starts_with(known))
+        lexical || [LOCK_FILE, DB_FILE, PARKED_FILE].iter().any(|known| name.starts_with(known))
     };
     if entries.flatten().all(|entry| ours(&entry.file_name())) {
         return Ok(());

@@ -15,7 +15,7 @@ mod change;
 mod parked;
 
 pub use change::{IndexChange, Known};
-pub use parked::Parked;
+pub use parked::{PARKED_FILE, Parked};
 
 /// The database's name in an index folder.
 pub const DB_FILE: &str = "index.db";

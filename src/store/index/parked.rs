@@ -16,6 +16,9 @@ const MIGRATIONS: &[&str] = &["
     );
 "];
 
+/// The file of an index folder in which vectors wait for the change that they belong to.
+pub const PARKED_FILE: &str = "parked.db";
+
 /// The file of parked vectors beside an index.
 pub struct Parked {
     connection: Connection,
@@ -25,7 +28,7 @@ pub struct Parked {
 impl Parked {
     /// Opens what an earlier run left in the index folder `dir`, or starts a new file.
     pub fn open(dir: &Path) -> Result<Self> {
-        let path = dir.join("parked.db");
+        let path = dir.join(PARKED_FILE);
         Ok(Self { connection: open(&path, MIGRATIONS)?, path })
     }
 
