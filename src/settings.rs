@@ -32,6 +32,8 @@ pub struct ModelSettings {
     pub embedder: String,
     /// A cross-encoder of `[models.custom.…]`; empty for none. Variable `RANKGATE_RERANKER`.
     pub reranker: String,
+    /// The generator: `nano`, `slim`, `balanced`, `quality` or one of `[models.presets.…]`. Variable `RANKGATE_PRESET`.
+    pub preset: String,
     /// Threads inside one model; 0 takes one under parallel tests, else two or the machine's cores, whichever
     /// is less. Variable `RANKGATE_THREADS`.
     pub threads: usize,
@@ -50,6 +52,7 @@ impl Default for ModelSettings {
         Self {
             embedder: "multilingual-e5-small".into(),
             reranker: String::new(),
+            preset: "nano".into(),
             threads: 0,
             offline: false,
             local_folder: None,
@@ -144,6 +147,19 @@ impl Default for SearchSettings {
     }
 }
 
+/// How much work a hybrid search does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Thoroughness {
+    /// Words only, nothing reranked.
+    Fast,
+    /// Words and meaning, fused and reranked.
+    #[default]
+    Balanced,
+    /// The query is expanded first, and more documents are reranked.
+    Thorough,
+}
+
 /// How the lexical and the vector list become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -181,6 +197,9 @@ impl Settings {
         }
         if let Some(name) = set("RANKGATE_RERANKER") {
             self.models.reranker = name;
+        }
+        if let Some(name) = set("RANKGATE_PRESET") {
+            self.models.preset = name;
         }
         if let Some(value) = set("RANKGATE_THREADS") {
             self.models.threads = value.parse().map_err(|_| {

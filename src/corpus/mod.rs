@@ -9,12 +9,14 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 
+mod answer;
 pub mod beir;
 pub mod folder;
 mod output;
 pub mod queries;
 pub mod trec;
 
+pub use answer::{Answer, Expansion, Passage};
 pub use output::write_file;
 
 /// One document of a corpus.

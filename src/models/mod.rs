@@ -14,6 +14,7 @@ mod embedder;
 mod fake;
 mod fetch;
 mod folder;
+mod generator;
 mod hub;
 pub mod inventory;
 mod languages;
@@ -24,11 +25,14 @@ pub mod progress;
 mod reranker;
 mod resolve;
 mod runtime;
+mod support;
 mod vectors;
 mod wheel;
 
 pub use fake::HashEmbedder;
 pub use folder::models_folder;
+pub use generator::{Generated, Generator, Prompt, generator};
+pub use support::{Support, support};
 
 /// What a text is to an embedder that treats questions and passages differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

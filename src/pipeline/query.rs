@@ -12,7 +12,7 @@ use super::request::Request;
 use super::vector::VectorHit;
 use crate::corpus::{self, Evidence, Hit, Ranking};
 use crate::error::{Error, Result};
-use crate::models::{self, Embedder, Reranker};
+use crate::models::{self, Embedder, Generator, Reranker};
 use crate::settings::{Fusion, SearchSettings, Settings};
 use crate::store::cache::Cache;
 use crate::text::{self, snippet};
@@ -30,6 +30,7 @@ pub struct Pipeline {
     pub(super) index: IndexReader,
     pub(super) embedder: Option<Arc<dyn Embedder>>,
     pub(super) reranker: Option<Arc<dyn Reranker>>,
+    pub(super) generator: Option<Arc<dyn Generator>>,
     pub(super) settings: SearchSettings,
 }
 
@@ -71,7 +72,15 @@ impl Pipeline {
         embedder: Option<Arc<dyn Embedder>>,
         reranker: Option<Arc<dyn Reranker>>,
     ) -> Result<Self> {
-        Ok(Self { index: IndexReader::open(dir)?, embedder, reranker, settings: settings.clone() })
+        let index = IndexReader::open(dir)?;
+        Ok(Self { index, embedder, reranker, generator: None, settings: settings.clone() })
+    }
+
+    /// The same pipeline with a language model, for expansion and answers.
+    #[must_use]
+    pub fn with_generator(mut self, generator: Arc<dyn Generator>) -> Self {
+        self.generator = Some(generator);
+        self
     }
 
     /// How many documents the index has.

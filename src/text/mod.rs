@@ -1,6 +1,7 @@
 //! Text: normal forms, words of any script, stems, the query grammar, chunks and snippets.
 
 mod chunk;
+mod cited;
 mod grammar;
 mod normalize;
 mod snippet;
@@ -8,6 +9,7 @@ mod stem;
 mod tokens;
 
 pub use chunk::{Chunk, chunks};
+pub use cited::{citations, sentences, uncited};
 pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
 pub use snippet::snippet;
