@@ -16,6 +16,8 @@ mod local;
 mod preset;
 mod server;
 
+pub(super) use preset::local_model;
+
 /// What a generator is asked. Equal prompts to equal models have equal answers from the cache; the time limit
 /// is no part of that.
 #[derive(Debug, Clone, PartialEq, Serialize)]
