@@ -35,7 +35,8 @@ pub struct ModelSettings {
     /// The generator: `nano`, `slim`, `balanced`, `quality` or one of `[models.presets.…]`. Variable `RANKGATE_PRESET`.
     pub preset: String,
     /// Threads inside one model; 0 takes one under parallel tests, else two or the machine's cores, whichever
-    /// is less. Variable `RANKGATE_THREADS`.
+    /// is less. The local generator takes one, or, when this is no less, as many as `CANDLE_NUM_THREADS` says, by
+    /// default one a core. Variable `RANKGATE_THREADS`.
     pub threads: usize,
     /// Never use the network. Variable `RANKGATE_OFFLINE`.
     pub offline: bool,
