@@ -244,3 +244,144 @@ pub fn abstention<C, O: Answered>(answerable: impl Fn(&C) -> bool + Send + Sync 
         Scored::Value(f64::from(u8::from(right)), detail)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::Passage;
+    use crate::harness::scorer::tests::run;
+    use crate::models::HashEmbedder;
+    use std::time::Duration;
+
+    type Topics = Vec<Vec<String>>;
+    type Asked = Example<&'static str, Topics>;
+
+    const QUESTION: &str = "What is the notice period for customer contracts?";
+
+    fn case(topics: &[&[&str]]) -> Asked {
+        let forms = |topic: &&[&str]| topic.iter().map(ToString::to_string).collect();
+        Example::new("q", QUESTION).expecting(topics.iter().map(forms).collect())
+    }
+
+    fn answer(text: &str) -> Answer {
+        let passages = [
+            "Customer contracts end with a notice period of 30 days to the end of a month.",
+            "The data centre is cooled by two chillers on the roof.",
+        ];
+        let passage = |text: &&str| Passage { text: text.to_string(), ..Passage::default() };
+        Answer { text: text.into(), passages: passages.iter().map(passage).collect(), ..Answer::default() }
+    }
+
+    fn abstained() -> Answer {
+        Answer { abstained: Some("no evidence".into()), ..answer("") }
+    }
+
+    /// The value; -1 when skipped.
+    fn value(scorer: &Scorer<Asked, Answer>, case: &Asked, output: &Answer) -> f64 {
+        match run(scorer, case, output, Duration::ZERO) {
+            Scored::Value(value, _) => value,
+            Scored::Skipped(_) => -1.0,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn citations_are_counted_by_sentence_and_by_passage() {
+        let case = case(&[]);
+        for (text, removed, present, valid) in [
+            ("30 days [1]. To the end of a month. [1][2]", 0, 1.0, 1.0),
+            ("30 days [1]. To the end of a month.", 0, 0.5, 1.0),
+            ("30 days [7]. To the end of a month. [1]", 0, 0.5, 0.5),
+            ("30 days [1].", 3, 1.0, 0.25),
+            ("30 days.", 2, 0.0, 0.0),
+            ("30 days.", 0, 0.0, -1.0),
+            ("[0]", 0, 0.0, 0.0),
+            ("", 0, 0.0, -1.0),
+        ] {
+            let output = Answer { invalid_citations: removed, ..answer(text) };
+            assert_eq!(value(&citations_present(), &case, &output), present, "{text}");
+            assert_eq!(value(&citations_valid(), &case, &output), valid, "{text}");
+        }
+        assert_eq!(value(&citations_present(), &case, &abstained()), -1.0);
+        assert_eq!(value(&citations_valid(), &case, &abstained()), -1.0);
+    }
+
+    #[test]
+    fn topics_are_found_in_any_form_at_the_borders_of_words() {
+        let forms = |text: &str, form: &str| occurs(&plain(text), &plain(form));
+        for (text, form) in [
+            ("Roll-back, then ROLLBACK.", "rollback"),
+            ("die Kündigungsfrist", "kundigungsfrist"),
+            ("３０ days", "30 Days"),
+            ("30\n  days", "30 days"),
+            ("契約は三十日前に解約", "三十日"),
+            ("기간은 30일입니다", "30일"),
+            ("use c++", "c++"),
+        ] {
+            assert!(forms(text, form), "{form} in {text}");
+        }
+        for (text, form) in [("rollbacks", "rollback"), ("130 days", "30 days"), ("3.50", "50a"), ("x", "")] {
+            assert!(!forms(text, form), "{form} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_copy_of_the_question_covers_no_topic_and_says_nothing() {
+        let case = case(&[&["notice period"], &["30 days", "thirty days"], &["end of a month"]]);
+        let coverage = topic_coverage(|case: &Asked| &case.expected);
+        for (text, covered, new) in [
+            (QUESTION, 0.0, 0.0),
+            ("The notice period for customer contracts [1]. What is the period? [1]", 0.0, 0.0),
+            ("The question is: What is the notice period for customer contracts? [1]", 0.0, 1.0),
+            ("Thirty days [1].", 0.5, 1.0),
+            ("The notice period is 30 days to the end of a month. [1]", 1.0, 1.0),
+            ("No.", 0.0, 1.0),
+        ] {
+            assert_eq!(value(&coverage, &case, &answer(text)), covered, "{text}");
+            assert_eq!(value(&not_echo(), &case, &answer(text)), new, "{text}");
+        }
+        assert_eq!(value(&coverage, &case, &abstained()), 0.0, "an abstention covers nothing");
+        let unanswerable = super::tests::case(&[]);
+        assert_eq!(value(&coverage, &unanswerable, &answer("30 days")), -1.0);
+        let useless = super::tests::case(&[&["notice"], &["customer contract", "contracts"]]);
+        let scored = run(&coverage, &useless, &answer("30 days"), Duration::ZERO);
+        assert!(
+            matches!(&scored, Scored::Failed(why) if why.contains("names every expected topic")),
+            "{scored:?}"
+        );
+    }
+
+    #[test]
+    fn an_answer_is_grounded_in_what_it_cites_and_in_nothing_else() {
+        let embedders: [fn() -> Result<Option<Arc<dyn Embedder>>>; 2] =
+            [|| Ok(None), || Ok(Some(Arc::new(HashEmbedder::default())))];
+        for embedder in embedders {
+            let score = |text: &str| value(&grounded(embedder), &case(&[]), &answer(text));
+            let right = score("The notice period of customer contracts is 30 days. [1]");
+            assert!(right > 0.6, "{right}");
+            let elsewhere = score("The notice period of customer contracts is 30 days. [2]");
+            assert!(elsewhere < 0.3, "{elsewhere}");
+            assert!(score("The notice period of customer contracts is 90 days. [1]") < 0.5);
+            assert_eq!(score("The notice period of customer contracts is 30 days."), 0.0, "cites nothing");
+            assert_eq!(score("The notice period of customer contracts is 30 days. [9]"), 0.0);
+            let half = score("The notice period of customer contracts is 30 days. [1] Birds fly south.");
+            assert!((half - right / 2.0).abs() < 1e-9, "{half}");
+        }
+        let broken = grounded::<Asked, Answer>(|| Err(crate::Error::usage("no model")));
+        let scored = run(&broken, &case(&[]), &answer("30 days [1]"), Duration::ZERO);
+        assert!(matches!(scored, Scored::Failed(why) if why.contains("no model")));
+        assert_eq!(value(&broken, &case(&[]), &abstained()), -1.0);
+    }
+
+    #[test]
+    fn abstaining_is_right_only_where_nothing_answers() {
+        let right = abstention(|case: &Asked| !case.expected.is_empty());
+        let (answerable, unanswerable) = (case(&[&["30 days"]]), case(&[]));
+        for (output, of_answerable, of_unanswerable) in
+            [(answer("30 days [1]"), 1.0, 0.0), (abstained(), 0.0, 1.0), (answer(" "), 0.0, 0.0)]
+        {
+            assert_eq!(value(&right, &answerable, &output), of_answerable);
+            assert_eq!(value(&right, &unanswerable, &output), of_unanswerable);
+        }
+    }
+}

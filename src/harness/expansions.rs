@@ -164,3 +164,99 @@ pub fn added_relevant_at<C: Judged, O>(
         Scored::Value(score, json!({"added": added, "lost": lost}))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::{JudgedQuery, Query};
+    use crate::harness::scorer::tests::run;
+    use crate::models::HashEmbedder;
+    use std::time::Duration;
+
+    const QUERIES: [&str; 4] = [
+        "restore a postgres backup",
+        "notice period of contracts",
+        "cooling fails at night",
+        "rotate tls certificates",
+    ];
+
+    fn case(query: &str) -> JudgedQuery {
+        JudgedQuery { query: Query { text: query.into(), ..Query::default() }, ..JudgedQuery::default() }
+    }
+
+    fn expansion(lexical: &[&str], vector: &[&str]) -> Expansion {
+        let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+        Expansion { lexical_queries: owned(lexical), vector_queries: owned(vector), ..Expansion::default() }
+    }
+
+    fn value<O: Expanded>(scorer: &Scorer<JudgedQuery, O>, query: &str, output: &O) -> f64 {
+        match run(scorer, &case(query), output, Duration::ZERO) {
+            Scored::Value(value, _) => value,
+            Scored::Skipped(_) => -1.0,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn by_words() -> Scorer<JudgedQuery, Expansion> {
+        varied(|| Ok(QUERIES.map(String::from).to_vec()), || Ok(Arc::new(HashEmbedder::default())))
+    }
+
+    #[test]
+    fn repeating_the_query_is_no_variant() {
+        for (lexical, has) in [
+            (&["backup of postgres"][..], 1.0),
+            (&["Restore a Postgres-Backup!", ""], 0.0),
+            (&["restore a postgres backup", "pg_restore"], 1.0),
+            (&[], 0.0),
+        ] {
+            assert_eq!(
+                value(&has_lexical_variants(), QUERIES[0], &expansion(lexical, &[])),
+                has,
+                "{lexical:?}"
+            );
+            assert_eq!(
+                value(&has_vector_variants(), QUERIES[0], &expansion(&[], lexical)),
+                has,
+                "{lexical:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn more_than_five_variants_are_not_valid() {
+        assert_eq!(value(&expansion_valid(), QUERIES[0], &expansion(&["a"; 5], &[])), 1.0);
+        assert_eq!(value(&expansion_valid(), QUERIES[0], &expansion(&["a"; 6], &[])), 0.0);
+    }
+
+    #[test]
+    fn one_expansion_for_all_queries_belongs_to_none() {
+        for constant in [
+            expansion(&["notice period of contracts"], &[]),
+            expansion(&["search the documentation"], &["how do I find the answer?"]),
+            expansion(&["restore postgres", "rotate certificates"], &["cooling period"]),
+        ] {
+            let total: f64 = QUERIES.iter().map(|query| value(&by_words(), query, &constant)).sum();
+            assert!((total / 4.0 - 0.5).abs() < 1e-6, "{total}: {constant:?}");
+        }
+        let own = |query: &str| expansion(&[&format!("{query} steps")], &[&format!("how to {query}")]);
+        let total: f64 = QUERIES.iter().map(|query| value(&by_words(), query, &own(query))).sum();
+        assert_eq!(total, 4.0);
+        assert_eq!(value(&by_words(), QUERIES[0], &Expansion::default()), -1.0);
+    }
+
+    #[test]
+    fn what_expansion_adds_and_pushes_out_is_told() {
+        let mut case = case("x");
+        case.judgments = [("a", 1), ("b", 2), ("c", 0)].map(|(docid, grade)| (docid.into(), grade)).into();
+        let scorer =
+            added_relevant_at::<JudgedQuery, (Ranking, Ranking)>(2, |(without, with)| (without, with));
+        let pair = |without: [&str; 2], with: [&str; 2]| {
+            run(&scorer, &case, &(Ranking::from_docids(without), Ranking::from_docids(with)), Duration::ZERO)
+        };
+        let told = |added: &[&str], lost: &[&str]| json!({"added": added, "lost": lost});
+        assert_eq!(pair(["x", "y"], ["x", "b"]), Scored::Value(1.0, told(&["b"], &[])));
+        assert_eq!(pair(["a", "y"], ["y", "b"]), Scored::Value(1.0, told(&["b"], &["a"])));
+        assert_eq!(pair(["a", "y"], ["c", "y"]), Scored::Value(0.0, told(&[], &["a"])));
+        assert!(matches!(pair(["a", "b"], ["x", "y"]), Scored::Skipped(_)), "nothing to add");
+    }
+}
