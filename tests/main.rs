@@ -12,3 +12,4 @@ mod metrics_trec;
 mod models;
 mod pipeline;
 mod schemas;
+mod server;
