@@ -13,3 +13,4 @@ mod metrics_trec;
 mod models;
 mod pipeline;
 mod schemas;
+mod server;

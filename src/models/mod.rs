@@ -33,7 +33,7 @@ mod wheel;
 
 pub use fake::{HashEmbedder, ScriptedGenerator};
 pub use folder::models_folder;
-pub use generator::{Generated, Generator, Prompt, generator};
+pub use generator::{Generated, Generator, PresetStatus, Prompt, generator, presets};
 pub use support::{Support, support};
 
 /// What a text is to an embedder that treats questions and passages differently.
