@@ -2,6 +2,7 @@
 
 mod chunk;
 mod cited;
+mod function_words;
 mod grammar;
 mod normalize;
 mod snippet;
@@ -11,6 +12,7 @@ mod tokens;
 
 pub use chunk::{Chunk, chunks};
 pub use cited::{citations, sentences, uncited};
+pub use function_words::{is_function_word, language_of};
 pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
 pub use snippet::snippet;
