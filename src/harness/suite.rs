@@ -262,7 +262,8 @@ impl<C: Case, O: Output> Eval<C, O> {
     }
 
     /// Stages that have to run in every case. A stage that was skipped, failed or is missing makes the case an
-    /// error: no silent fallback is scored.
+    /// error: no silent fallback is scored. One that was ready and found nothing to do, and says so by `needless`,
+    /// does not.
     pub fn requires<S: Into<String>>(&mut self, stages: impl IntoIterator<Item = S>) -> &mut Self {
         self.plan.requires.extend(stages.into_iter().map(Into::into));
         self

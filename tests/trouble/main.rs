@@ -4,7 +4,9 @@ use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
+use rankgate::models::{self, Prompt};
 use rankgate::prelude::*;
+use rankgate::settings::{ModelSettings, ServerPreset};
 
 fn main() -> std::process::ExitCode {
     rankgate::harness::main(rankgate::project!(), |suite| {
@@ -13,6 +15,10 @@ fn main() -> std::process::ExitCode {
         suite.file("trouble/settings.eval.rs", settings);
         suite.file("trouble/orders.eval.rs", orders);
         suite.file("trouble/refused.eval.rs", |_| Err::<(), _>("no fixture"));
+        // `tests/server/evals.rs` has the server.
+        if let Ok(url) = std::env::var("RANKGATE_SERVER") {
+            suite.file("trouble/server.eval.rs", move |suite| server(suite, url));
+        }
     })
 }
 
@@ -76,6 +82,25 @@ fn verdicts(suite: &mut Suite) {
     // As good as the environment says.
     let score: f64 = std::env::var("SCORE").ok().and_then(|score| score.parse().ok()).unwrap_or(1.0);
     suite.eval("told").cases(|| cases(&["a", "b"])).subject(echo).score(scorer("told", move |_, _| score));
+}
+
+fn server(suite: &mut Suite, server: String) {
+    let settings = ModelSettings {
+        preset: "mine".into(),
+        server,
+        presets: [("mine".into(), ServerPreset { retries: 0, ..ServerPreset::new("m") })].into(),
+        ..Default::default()
+    };
+    suite
+        .eval("served")
+        .cases(|| cases(&["fine", "refused key", "fault", "hang", "nonsense", "well"]))
+        .subject(move |case, _| {
+            let timeout = Duration::from_millis(500);
+            let prompt = Prompt { user: case.input.into(), timeout, ..Default::default() };
+            Ok::<_, Error>(models::generator(&settings, None)?.generate(&prompt)?.text)
+        })
+        .score(scorer("same", |case: &Example<&str>, answer: &String| answer == case.input));
+    suite.eval("after").cases(|| cases(&["a"])).subject(echo).score(by_id());
 }
 
 fn failures(suite: &mut Suite) {
