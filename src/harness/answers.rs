@@ -239,8 +239,9 @@ pub fn abstention<C, O: Answered>(answerable: impl Fn(&C) -> bool + Send + Sync 
     Scorer::new("abstention", move |seen: &Observed<'_, C, O>| {
         let answer = seen.output.answer();
         let answered = answer.abstained.is_none() && !answer.text.trim().is_empty();
-        let right = if answerable(seen.case) { answered } else { answer.abstained.is_some() };
-        let detail = json!({"answerable": answerable(seen.case), "abstained": answer.abstained});
+        let answerable = answerable(seen.case);
+        let right = if answerable { answered } else { answer.abstained.is_some() };
+        let detail = json!({"answerable": answerable, "abstained": answer.abstained});
         Scored::Value(f64::from(u8::from(right)), detail)
     })
 }
@@ -258,7 +259,7 @@ mod tests {
 
     const QUESTION: &str = "What is the notice period for customer contracts?";
 
-    fn case(topics: &[&[&str]]) -> Asked {
+    fn expecting(topics: &[&[&str]]) -> Asked {
         let forms = |topic: &&[&str]| topic.iter().map(ToString::to_string).collect();
         Example::new("q", QUESTION).expecting(topics.iter().map(forms).collect())
     }
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn citations_are_counted_by_sentence_and_by_passage() {
-        let case = case(&[]);
+        let case = expecting(&[]);
         for (text, removed, present, valid) in [
             ("30 days [1]. To the end of a month. [1][2]", 0, 1.0, 1.0),
             ("30 days [1]. To the end of a month.", 0, 0.5, 1.0),
@@ -327,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_the_question_covers_no_topic_and_says_nothing() {
-        let case = case(&[&["notice period"], &["30 days", "thirty days"], &["end of a month"]]);
+        let case = expecting(&[&["notice period"], &["30 days", "thirty days"], &["end of a month"]]);
         let coverage = topic_coverage(|case: &Asked| &case.expected);
         for (text, covered, new) in [
             (QUESTION, 0.0, 0.0),
@@ -341,9 +342,9 @@ mod tests {
             assert_eq!(value(&not_echo(), &case, &answer(text)), new, "{text}");
         }
         assert_eq!(value(&coverage, &case, &abstained()), 0.0, "an abstention covers nothing");
-        let unanswerable = super::tests::case(&[]);
+        let unanswerable = expecting(&[]);
         assert_eq!(value(&coverage, &unanswerable, &answer("30 days")), -1.0);
-        let useless = super::tests::case(&[&["notice"], &["customer contract", "contracts"]]);
+        let useless = expecting(&[&["notice"], &["customer contract", "contracts"]]);
         let scored = run(&coverage, &useless, &answer("30 days"), Duration::ZERO);
         assert!(
             matches!(&scored, Scored::Failed(why) if why.contains("names every expected topic")),
@@ -356,7 +357,7 @@ mod tests {
         let embedders: [fn() -> Result<Option<Arc<dyn Embedder>>>; 2] =
             [|| Ok(None), || Ok(Some(Arc::new(HashEmbedder::default())))];
         for embedder in embedders {
-            let score = |text: &str| value(&grounded(embedder), &case(&[]), &answer(text));
+            let score = |text: &str| value(&grounded(embedder), &expecting(&[]), &answer(text));
             let right = score("The notice period of customer contracts is 30 days. [1]");
             assert!(right > 0.6, "{right}");
             let elsewhere = score("The notice period of customer contracts is 30 days. [2]");
@@ -368,15 +369,15 @@ mod tests {
             assert!((half - right / 2.0).abs() < 1e-9, "{half}");
         }
         let broken = grounded::<Asked, Answer>(|| Err(crate::Error::usage("no model")));
-        let scored = run(&broken, &case(&[]), &answer("30 days [1]"), Duration::ZERO);
+        let scored = run(&broken, &expecting(&[]), &answer("30 days [1]"), Duration::ZERO);
         assert!(matches!(scored, Scored::Failed(why) if why.contains("no model")));
-        assert_eq!(value(&broken, &case(&[]), &abstained()), -1.0);
+        assert_eq!(value(&broken, &expecting(&[]), &abstained()), -1.0);
     }
 
     #[test]
     fn abstaining_is_right_only_where_nothing_answers() {
         let right = abstention(|case: &Asked| !case.expected.is_empty());
-        let (answerable, unanswerable) = (case(&[&["30 days"]]), case(&[]));
+        let (answerable, unanswerable) = (expecting(&[&["30 days"]]), expecting(&[]));
         for (output, of_answerable, of_unanswerable) in
             [(answer("30 days [1]"), 1.0, 0.0), (abstained(), 0.0, 1.0), (answer(" "), 0.0, 0.0)]
         {
