@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -150,11 +151,30 @@ pub struct SearchSettings {
     pub rerank_depth: usize,
     /// Follow Markdown and wiki links one hop from the best documents.
     pub graph: bool,
+    /// How much work a hybrid search does. Variable `RANKGATE_THOROUGHNESS`.
+    pub thoroughness: Thoroughness,
+    /// Seconds that an expansion may take before the plain query is searched.
+    pub expand_seconds: u32,
 }
 
 impl Default for SearchSettings {
     fn default() -> Self {
-        Self { fusion: Fusion::Adaptive, rrf_k: 60.0, candidates: 100, rerank_depth: 20, graph: false }
+        Self {
+            fusion: Fusion::Adaptive,
+            rrf_k: 60.0,
+            candidates: 100,
+            rerank_depth: 20,
+            graph: false,
+            thoroughness: Thoroughness::Balanced,
+            expand_seconds: 10,
+        }
+    }
+}
+
+impl SearchSettings {
+    /// How long an expansion may take.
+    pub fn expand_within(&self) -> Duration {
+        Duration::from_secs(self.expand_seconds.into())
     }
 }
 
@@ -234,6 +254,17 @@ impl Settings {
                 "adaptive" => Fusion::Adaptive,
                 "rrf" => Fusion::Rrf,
                 _ => return Err(Error::usage(format!("RANKGATE_FUSION: `{value}` is not adaptive or rrf"))),
+            };
+        }
+        if let Some(value) = set("RANKGATE_THOROUGHNESS") {
+            self.search.thoroughness = match value.as_str() {
+                "fast" => Thoroughness::Fast,
+                "balanced" => Thoroughness::Balanced,
+                "thorough" => Thoroughness::Thorough,
+                _ => {
+                    let what = format!("RANKGATE_THOROUGHNESS: `{value}` is not fast, balanced or thorough");
+                    return Err(Error::usage(what));
+                }
             };
         }
         Ok(())

@@ -3,6 +3,7 @@
 
 mod common;
 mod faults;
+mod generator;
 mod harness;
 mod index;
 mod layers;

@@ -8,19 +8,19 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Generator;
+use super::cached::Cached;
 use super::client::{Client, without_credentials};
 use super::server::ServerGenerator;
 use crate::error::{Error, ErrorKind, Result};
+use crate::models::catalogue::GENERATOR;
 use crate::models::inventory::{self, State};
 use crate::settings::{ModelSettings, Preset, ServerPreset};
 use crate::store::cache::Cache;
 
-/// The local model's name in the catalogue.
-const LOCAL_MODEL: &str = "smollm2-135m";
-
 /// How long a server has to say which models it has.
 const ASK: Duration = Duration::from_secs(1);
 
+/// The generator of the preset `name`; fails as [`generator`](super::generator).
 pub(super) fn open(
     name: &str,
     settings: &ModelSettings,
@@ -28,12 +28,26 @@ pub(super) fn open(
 ) -> Result<Arc<dyn Generator>> {
     match settings.find_preset(name)? {
         Preset::Local => local(settings, cache),
-        Preset::Server(preset) => Ok(Arc::new(ServerGenerator::new(name, preset, settings)?)),
+        Preset::Server(preset) => {
+            Ok(Arc::new(Cached::new(ServerGenerator::new(name, preset, settings)?, cache)))
+        }
     }
 }
 
-fn local(_: &ModelSettings, _: Option<Arc<Cache>>) -> Result<Arc<dyn Generator>> {
-    Err(Error::new(ErrorKind::Model, "this program was built without its local language model"))
+/// The catalogue's model that the preset of `settings` runs, in builds that can.
+pub(in crate::models) fn local_model(settings: &ModelSettings) -> Option<&'static str> {
+    let local = matches!(settings.find_preset(&settings.preset), Ok(Preset::Local));
+    (local && cfg!(feature = "local-llm")).then_some(GENERATOR)
+}
+
+#[cfg(feature = "local-llm")]
+fn local(settings: &ModelSettings, cache: Option<Arc<Cache>>) -> Result<Arc<dyn Generator>> {
+    Ok(Arc::new(Cached::new(super::local::LocalGenerator::new(settings)?, cache)))
+}
+
+#[cfg(not(feature = "local-llm"))]
+fn local(settings: &ModelSettings, _: Option<Arc<Cache>>) -> Result<Arc<dyn Generator>> {
+    Err(crate::models::resolve::unknown(GENERATOR, settings))
 }
 
 /// A preset as it stands on this machine.
@@ -66,7 +80,7 @@ pub fn presets(settings: &ModelSettings) -> Result<Vec<PresetStatus>> {
         .into_iter()
         .map(|(name, preset)| {
             let (model, server, why_not) = match preset {
-                Preset::Local => (LOCAL_MODEL.into(), None, local_why_not(settings)?),
+                Preset::Local => (GENERATOR.into(), None, local_why_not(settings)?),
                 Preset::Server(preset) => {
                     let said = servers.get(&question(&preset, settings));
                     let why_not = server_why_not(name, &preset, settings, said);
@@ -91,14 +105,14 @@ fn local_why_not(settings: &ModelSettings) -> Result<Option<String>> {
     if !cfg!(feature = "local-llm") {
         return Ok(Some("this program was built without the feature `local-llm`".into()));
     }
-    let model = inventory::list(settings)?.into_iter().find(|model| model.name == LOCAL_MODEL);
+    let model = inventory::list(settings)?.into_iter().find(|model| model.name == GENERATOR);
     Ok(match model.map(|model| model.state) {
-        None => Some(format!("`{LOCAL_MODEL}` is not in the catalogue")),
+        None => Some(format!("`{GENERATOR}` is not in the catalogue")),
         Some(State::Present | State::Verified) => None,
-        Some(State::Damaged) => Some(format!("is damaged: rankgate models fetch {LOCAL_MODEL}")),
+        Some(State::Damaged) => Some(format!("is damaged: rankgate models fetch {GENERATOR}")),
         Some(State::Missing) if settings.offline && settings.local_folder.is_none() => Some(format!(
             "is not on this machine, and the network is forbidden: unset RANKGATE_OFFLINE, and rankgate models \
-             fetch {LOCAL_MODEL}"
+             fetch {GENERATOR}"
         )),
         // Fetched when it is first asked.
         Some(State::Missing) => None,
