@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+mod presets;
+
+pub use presets::{LOCAL_PRESET, Preset, ServerPreset};
+
 /// Where the project's settings file is, relative to the project's folder.
 pub const PROJECT_FILE: &str = ".config/rankgate.toml";
 
@@ -35,6 +39,9 @@ pub struct ModelSettings {
     pub reranker: String,
     /// The generator: `nano`, `slim`, `balanced`, `quality` or one of `[models.presets.…]`. Variable `RANKGATE_PRESET`.
     pub preset: String,
+    /// Where the presets `slim`, `balanced` and `quality` run: an OpenAI-compatible endpoint. Variable
+    /// `RANKGATE_SERVER`.
+    pub server: String,
     /// Threads inside one model; 0 takes one under parallel tests, else two or the machine's cores, whichever
     /// is less. Variable `RANKGATE_THREADS`.
     pub threads: usize,
@@ -46,6 +53,8 @@ pub struct ModelSettings {
     pub runtime: Option<PathBuf>,
     /// Models of the Hugging Face hub, by the name they get here.
     pub custom: BTreeMap<String, CustomModel>,
+    /// Generators on servers, by the name they get here.
+    pub presets: BTreeMap<String, ServerPreset>,
 }
 
 impl Default for ModelSettings {
@@ -53,12 +62,14 @@ impl Default for ModelSettings {
         Self {
             embedder: "multilingual-e5-small".into(),
             reranker: String::new(),
-            preset: "nano".into(),
+            preset: LOCAL_PRESET.into(),
+            server: "http://127.0.0.1:11434/v1".into(),
             threads: 0,
             offline: false,
             local_folder: None,
             runtime: None,
             custom: BTreeMap::new(),
+            presets: BTreeMap::new(),
         }
     }
 }
@@ -220,6 +231,9 @@ impl Settings {
         }
         if let Some(name) = set("RANKGATE_PRESET") {
             self.models.preset = name;
+        }
+        if let Some(url) = set("RANKGATE_SERVER") {
+            self.models.server = url;
         }
         if let Some(value) = set("RANKGATE_THREADS") {
             self.models.threads = value.parse().map_err(|_| {

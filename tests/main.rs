@@ -4,6 +4,7 @@
 mod common;
 mod expansion;
 mod faults;
+mod generator;
 mod harness;
 mod index;
 mod layers;
@@ -13,3 +14,4 @@ mod metrics_trec;
 mod models;
 mod pipeline;
 mod schemas;
+mod server;

@@ -223,9 +223,13 @@ fn page(output: &Output, explain: bool) -> String {
 fn beside(expansion: &Stage) -> String {
     let field = |name: &str| expansion.fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let mut text = format!("\nsearched beside the query (expander: {})\n", field("expander"));
-    for (label, name) in
-        [("words", "lexical"), ("meaning", "vector"), ("answer", "hyde"), ("nothing", "skipped"), ("nothing", "error")]
-    {
+    for (label, name) in [
+        ("words", "lexical"),
+        ("meaning", "vector"),
+        ("answer", "hyde"),
+        ("nothing", "skipped"),
+        ("nothing", "error"),
+    ] {
         for variant in field(name).split(SEPARATOR).filter(|variant| !variant.is_empty()) {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "  {label:<8} {variant}");

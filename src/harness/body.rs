@@ -286,6 +286,9 @@ fn to_score(name: &str, scored: Scored) -> Score {
             let error = Some(format!("returned {value}, a score must be from 0 to 1"));
             Score { value: Some(0.0), error, detail, ..score }
         }
+        Scored::Informs { value, detail, why } => {
+            Score { informs: Some(why), ..to_score(name, Scored::Value(value, detail)) }
+        }
         Scored::Skipped(reason) => Score { skipped: Some(reason), ..score },
         Scored::Failed(error) => Score { value: Some(0.0), error: Some(error), ..score },
     }

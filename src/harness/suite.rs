@@ -269,6 +269,28 @@ impl<C: Case, O: Output> Eval<C, O> {
         self
     }
 
+    /// Says which variant should be the best, which the second best, and so on. One more trial, `NAME::order`,
+    /// compares each with the next, by every scorer that counts for the verdict of a case, over the cases that both
+    /// have scored. A tie is allowed; a variant that is worse than the next one, and not by chance (paired
+    /// randomisation test, two-sided, p < 0.05), fails.
+    ///
+    /// ```
+    /// # use rankgate::prelude::*;
+    /// # fn engine(_: &str, _: u32) -> Result<Ranking> { Ok(Ranking::from_docids(["a.md"])) }
+    /// # let mut suite = Suite::default();
+    /// suite
+    ///     .eval("effort")
+    ///     .cases(|| vec![Example::new("q1", "roll back").expecting(Judgments::from([("a.md".into(), 1)]))])
+    ///     .variant("thorough", |case, _| engine(case.input, 40))
+    ///     .variant("fast", |case, _| engine(case.input, 5))
+    ///     .score(recall_at(5))
+    ///     .ordered(["thorough", "fast"]);
+    /// ```
+    pub fn ordered<S: Into<String>>(&mut self, best_first: impl IntoIterator<Item = S>) -> &mut Self {
+        self.plan.order = best_first.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Runs these cases alone, while you work on them. Refused where `CI` is set.
     pub fn only<S: Into<String>>(&mut self, ids: impl IntoIterator<Item = S>) -> &mut Self {
         self.plan.only.extend(ids.into_iter().map(Into::into));
@@ -321,6 +343,8 @@ impl<C: Case, O: Output> Definition for Eval<C, O> {
         let mut cases = quietly(load)?.map_err(|error| report(&error))?;
         let ids: Vec<String> = cases.iter().map(|case| case.id().to_string()).collect();
         plan.check(&ids)?;
+        let variants: Vec<_> = subjects.iter().map(|(variant, _)| variant.clone()).collect();
+        plan.check_order(&variants)?;
         if !plan.only.is_empty() {
             cases.retain(|case| plan.only.iter().any(|id| id == case.id()));
         }
@@ -332,7 +356,7 @@ impl<C: Case, O: Output> Definition for Eval<C, O> {
         for (variant, subject) in subjects {
             let title = match &variant {
                 None => plan.name.clone(),
-                Some(variant) => format!("{}[{variant}]", plan.name),
+                Some(variant) => plan.title_of(variant),
             };
             let variant = variant.unwrap_or_else(|| "no variant".into());
             if let Some(problem) = unusable(&variant) {

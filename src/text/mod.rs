@@ -7,6 +7,7 @@ mod grammar;
 mod normalize;
 mod snippet;
 mod stem;
+mod telling;
 mod tokens;
 
 pub use chunk::{Chunk, chunks};
@@ -16,4 +17,5 @@ pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
 pub use snippet::snippet;
 pub use stem::{DEFAULT_LANGUAGE, stem};
+pub use telling::{TellingKind, TellingWord, common_words, negates, telling};
 pub use tokens::{Segment, Token, TokenKind, segments, tokens};
