@@ -32,7 +32,7 @@ mod wheel;
 pub use fake::HashEmbedder;
 pub use folder::models_folder;
 pub use generator::{Generated, Generator, Prompt, generator};
-pub use support::{Support, support};
+pub use support::{Support, UNRELATED, support};
 
 /// What a text is to an embedder that treats questions and passages differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

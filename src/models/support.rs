@@ -195,7 +195,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 
 /// Sentences of many subjects. How near a sentence is to them says what "unrelated" is for an embedder, whose
 /// cosines may lie between 0.7 and 1 or around 0.
-const UNRELATED: &[&str] = &[
+pub const UNRELATED: &[&str] = &[
     "The old bridge across the river was painted green last summer.",
     "Simmer the onions until they are soft, then add the rice.",
     "Her grandmother taught her to play the violin.",
