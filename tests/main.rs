@@ -3,6 +3,7 @@
 
 mod common;
 mod faults;
+mod generator;
 mod harness;
 mod index;
 mod layers;
@@ -12,3 +13,4 @@ mod metrics_trec;
 mod models;
 mod pipeline;
 mod schemas;
+mod server;

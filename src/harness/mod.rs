@@ -34,6 +34,7 @@
 mod body;
 mod case;
 mod libtest;
+mod ordering;
 mod plan;
 mod report;
 mod run;

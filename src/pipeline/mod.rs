@@ -1,7 +1,7 @@
 //! The system under test: BM25, vectors, fusion and reranking over an index folder.
 //!
 //! ```text
-//! text ─┬─ bm25 ───────────┬─ fusion ─ feedback ─ graph ─ rerank ─ ranking
+//! text ─┬─ bm25 ───────────┬─ (expansion) ─ fusion ─ feedback ─ graph ─ rerank ─ ranking
 //!       └─ embed ─ vector ─┘
 //! ```
 //!
@@ -9,6 +9,7 @@
 
 mod ask;
 pub mod bm25;
+pub mod expansion;
 mod fusion;
 pub mod graph;
 pub mod index;
@@ -23,4 +24,4 @@ pub mod vector;
 
 pub use ask::{Answerer, AskRequest};
 pub use query::Pipeline;
-pub use request::Request;
+pub use request::{Expand, Request, Sampling};

@@ -2,6 +2,7 @@
 
 mod chunk;
 mod cited;
+mod function_words;
 mod grammar;
 mod normalize;
 mod snippet;
@@ -11,9 +12,10 @@ mod tokens;
 
 pub use chunk::{Chunk, chunks};
 pub use cited::{citations, sentences, uncited};
+pub use function_words::{is_function_word, language_of};
 pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
 pub use snippet::snippet;
 pub use stem::{DEFAULT_LANGUAGE, stem};
-pub use telling::{TellingKind, TellingWord, common_words, negates, telling};
+pub use telling::{TellingKind, TellingWord, negates, telling};
 pub use tokens::{Segment, Token, TokenKind, segments, tokens};
