@@ -66,7 +66,7 @@ pub fn telling(text: &str) -> Vec<TellingWord> {
                 end = next.end;
                 at += 1;
             }
-            let parts = normalize(&text[segment.start..end]);
+            let parts = normalize(text.get(segment.start..end).unwrap_or_default());
             let numbers = parts.split(['-', '/', '\u{2010}']).filter(|part| !part.is_empty());
             out.extend(numbers.map(|number| exact(canonical(number), TellingKind::Number)));
         } else {
@@ -132,13 +132,14 @@ fn plain(part: &str, out: &mut Vec<TellingWord>) {
 
 /// Digits, with nothing but points and dashes between them.
 fn is_numeric(text: &str, segment: &Segment) -> bool {
-    let raw = &text[segment.start..segment.end];
-    raw.chars().all(|c| c.is_numeric() || matches!(c, '.' | '-' | '/' | '\u{2010}'))
+    let raw = text.get(segment.start..segment.end).unwrap_or_default();
+    !raw.is_empty() && raw.chars().all(|c| c.is_numeric() || matches!(c, '.' | '-' | '/' | '\u{2010}'))
 }
 
 /// Whether `next` goes on with the number that ends at `end`: after a comma or an apostrophe.
 fn continues(text: &str, end: usize, next: &Segment) -> bool {
-    matches!(&text[end..next.start], "," | "'" | "’") && is_numeric(text, next)
+    // Segments of one character, such as `½`, overlap.
+    matches!(text.get(end..next.start), Some("," | "'" | "’")) && is_numeric(text, next)
 }
 
 /// One spelling for `1,200`, `1.200` and `1200`, for `99,5` and `99.5`, for `05` and `5`. A separator before three
@@ -199,6 +200,14 @@ mod tests {
         assert_eq!(words("99,5 99.5 05 0.25 2.14.1"), ["99.5", "99.5", "5", "0.25", "2.14.1"]);
         assert_eq!(words("01:30, 24/7, 16 TB, 16TB"), ["1", "30", "24", "7", "16", "tb", "16", "tb"]);
         assert_eq!(words("drei trois 三"), ["3", "3", "三"]);
+    }
+
+    #[test]
+    fn no_text_is_too_odd() {
+        for text in ["added 6½ sacks", "½", "1,½", "½,1", "①,②", "㎏5", "5㎏,5", "\u{301}5,\u{301}5", "5’’5", "ﬁ,5"] {
+            telling(text);
+            assert!(!negates(text));
+        }
     }
 
     #[test]
