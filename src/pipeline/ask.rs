@@ -42,7 +42,7 @@ pub enum Answerer {
 /// One question, and how it is to be answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskRequest {
-    /// What is searched for; its limit is not used.
+    /// What is searched for, how thoroughly, and how a generator draws its words; its limit is not used.
     pub request: Request,
     /// Who answers.
     pub answerer: Answerer,
@@ -53,12 +53,6 @@ pub struct AskRequest {
     /// Whether there is no answer when the passages lack the evidence. Otherwise the extractive answerer always
     /// answers, and a generator alone decides whether it can.
     pub evidence: bool,
-    /// The generator's temperature; 0 takes the likeliest words.
-    pub temperature: f32,
-    /// Where the generator's drawing begins.
-    pub seed: u64,
-    /// Which execution of the same question this is.
-    pub trial: u32,
     /// How long the generator may take.
     pub timeout: Duration,
 }
@@ -72,9 +66,6 @@ impl AskRequest {
             passages: 5,
             verified: false,
             evidence: true,
-            temperature: 0.0,
-            seed: 42,
-            trial: 0,
             timeout: Duration::from_secs(60),
         }
     }
@@ -147,7 +138,11 @@ impl Pipeline {
         span.record("supported", supported);
         span.record("lowest", lowest.map(|(score, _)| score));
         let Some((_, sentence)) = lowest.filter(|(score, _)| *score < SUPPORTED) else { return Ok(answer) };
-        let reason = if citations(sentence).is_empty() { "no passage is cited for" } else { "no cited passage supports" };
+        let reason = if citations(sentence).is_empty() {
+            "no passage is cited for"
+        } else {
+            "no cited passage supports"
+        };
         let reason = format!("{reason} “{}”", uncited(sentence));
         Ok(abstained(answer, reason))
     }

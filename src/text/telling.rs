@@ -204,7 +204,9 @@ mod tests {
 
     #[test]
     fn no_text_is_too_odd() {
-        for text in ["added 6½ sacks", "½", "1,½", "½,1", "①,②", "㎏5", "5㎏,5", "\u{301}5,\u{301}5", "5’’5", "ﬁ,5"] {
+        for text in
+            ["added 6½ sacks", "½", "1,½", "½,1", "①,②", "㎏5", "5㎏,5", "\u{301}5,\u{301}5", "5’’5", "ﬁ,5"]
+        {
             telling(text);
             assert!(!negates(text));
         }

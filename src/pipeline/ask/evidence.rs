@@ -49,7 +49,14 @@ impl Evidence {
 impl Pipeline {
     /// Weighs every sentence of the passages.
     pub(super) fn evidence(&self, question: &Question, passages: &[Passage]) -> Result<Evidence> {
-        let span = info_span!("evidence", sentences = Empty, covered = Empty, near = Empty, confidence = Empty, model = Empty);
+        let span = info_span!(
+            "evidence",
+            sentences = Empty,
+            covered = Empty,
+            near = Empty,
+            confidence = Empty,
+            model = Empty
+        );
         let _entered = span.enter();
         let mut quotes: Vec<Quote> =
             passages.iter().enumerate().flat_map(|(n, passage)| quotes(n, passage)).collect();
@@ -67,7 +74,8 @@ impl Pipeline {
         }
         let mut covered: f64 = 0.0;
         for n in 0..passages.len() {
-            let words = quotes.iter().filter(|q| q.passage == n).flat_map(|q| q.words.iter().cloned()).collect();
+            let words =
+                quotes.iter().filter(|q| q.passage == n).flat_map(|q| q.words.iter().cloned()).collect();
             covered = covered.max(question.covered(&words));
         }
         let near = quotes.iter().map(|quote| quote.late).fold(0.0, f64::max);
@@ -91,7 +99,10 @@ fn nearness(question: &Question, texts: &[&str], embedder: &dyn Embedder) -> Res
     };
     let far = compare(UNRELATED)?;
     let far = far.iter().sum::<f64>() / far.len() as f64;
-    Ok(compare(texts)?.into_iter().map(|late| ((late - far) / (1.0 - far).max(f64::EPSILON)).clamp(0.0, 1.0)).collect())
+    Ok(compare(texts)?
+        .into_iter()
+        .map(|late| ((late - far) / (1.0 - far).max(f64::EPSILON)).clamp(0.0, 1.0))
+        .collect())
 }
 
 /// The sentences of passage number `n` that can be quoted.
@@ -100,7 +111,8 @@ fn quotes(n: usize, passage: &Passage) -> Vec<Quote> {
     let (mut heading, mut head, mut code) = ("", "", false);
     let lines: Vec<&str> = passage.text.lines().map(str::trim).collect();
     for (at, line) in lines.iter().enumerate() {
-        let ruled = |line: &str| line.starts_with('|') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
+        let ruled =
+            |line: &str| line.starts_with('|') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
         if line.starts_with("```") {
             code = !code;
         } else if line.starts_with('#') && !code {
@@ -116,10 +128,21 @@ fn quotes(n: usize, passage: &Passage) -> Vec<Quote> {
                     continue;
                 }
                 let context = [passage.title.as_str(), heading, head.trim_matches(['|', ' ']), &text];
-                let context = context.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+                let context =
+                    context.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
                 let words = telling(&context).into_iter().collect();
                 let place = out.len();
-                out.push(Quote { passage: n, place, text, context, words, score: 0.0, covered: 0.0, late: 0.0, number: 0.0 });
+                out.push(Quote {
+                    passage: n,
+                    place,
+                    text,
+                    context,
+                    words,
+                    score: 0.0,
+                    covered: 0.0,
+                    late: 0.0,
+                    number: 0.0,
+                });
             }
         }
     }
@@ -154,10 +177,25 @@ mod tests {
         use crate::pipeline::{AskRequest, Request};
         use std::io::Write;
         let settings = crate::settings::Settings::default();
-        let cache = std::sync::Arc::new(crate::store::cache::Cache::with_mode(std::path::Path::new("target/ask-cache.db"), crate::store::cache::CacheMode::On));
-        let data: serde_json::Value = serde_json::from_str(&std::fs::read_to_string("../shared/data/xquad/xquad.en.json").unwrap()).unwrap();
-        let de: Option<serde_json::Value> = std::fs::read_to_string("../shared/data/xquad/xquad.de.json").ok().and_then(|t| serde_json::from_str(&t).ok());
-        let german: std::collections::HashMap<String, String> = std::fs::read_to_string("../shared/data/xquad/de-en/queries.jsonl").unwrap().lines().map(|l| { let v: serde_json::Value = serde_json::from_str(l).unwrap(); (v["_id"].as_str().unwrap().to_string(), v["text"].as_str().unwrap().to_string()) }).collect();
+        let cache = std::sync::Arc::new(crate::store::cache::Cache::with_mode(
+            std::path::Path::new("target/ask-cache.db"),
+            crate::store::cache::CacheMode::On,
+        ));
+        let data: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string("../shared/data/xquad/xquad.en.json").unwrap())
+                .unwrap();
+        let de: Option<serde_json::Value> = std::fs::read_to_string("../shared/data/xquad/xquad.de.json")
+            .ok()
+            .and_then(|t| serde_json::from_str(&t).ok());
+        let german: std::collections::HashMap<String, String> =
+            std::fs::read_to_string("../shared/data/xquad/de-en/queries.jsonl")
+                .unwrap()
+                .lines()
+                .map(|l| {
+                    let v: serde_json::Value = serde_json::from_str(l).unwrap();
+                    (v["_id"].as_str().unwrap().to_string(), v["text"].as_str().unwrap().to_string())
+                })
+                .collect();
         let _ = de;
         let embedder = crate::models::embedder(&settings.models, Some(cache.clone())).unwrap();
         let dir = std::path::Path::new("target/ask-xquad");
@@ -166,13 +204,27 @@ mod tests {
         for (a, article) in data["data"].as_array().unwrap().iter().enumerate() {
             for (p, par) in article["paragraphs"].as_array().unwrap().iter().enumerate() {
                 let id = format!("a{a:02}p{p}");
-                if p % 2 == 0 { docs.push(crate::Document { id: id.clone(), body: par["context"].as_str().unwrap().into(), ..Default::default() }); }
+                if p % 2 == 0 {
+                    docs.push(crate::Document {
+                        id: id.clone(),
+                        body: par["context"].as_str().unwrap().into(),
+                        ..Default::default()
+                    });
+                }
                 for qa in par["qas"].as_array().unwrap().iter().take(1) {
-                    questions.push((a, p, id.clone(), qa["id"].as_str().unwrap().to_string(), qa["question"].as_str().unwrap().to_string(), qa["answers"][0]["text"].as_str().unwrap().to_string()));
+                    questions.push((
+                        a,
+                        p,
+                        id.clone(),
+                        qa["id"].as_str().unwrap().to_string(),
+                        qa["question"].as_str().unwrap().to_string(),
+                        qa["answers"][0]["text"].as_str().unwrap().to_string(),
+                    ));
                 }
             }
         }
-        crate::pipeline::indexer::build(dir, "x", docs.into_iter().map(Ok), Some(&*embedder), &mut |_| {}).unwrap();
+        crate::pipeline::indexer::build(dir, "x", docs.into_iter().map(Ok), Some(&*embedder), &mut |_| {})
+            .unwrap();
         let pipeline = Pipeline::with_models(dir, &settings.search, Some(embedder), None).unwrap();
         let mut out = std::fs::File::create("target/ask-features.jsonl").unwrap();
         for lang in ["en", "de"] {
@@ -181,7 +233,8 @@ mod tests {
                 let ask = AskRequest::new(Request::new(&text));
                 let (passages, trace) = crate::trace::capture(|| pipeline.passages_for(&ask).unwrap());
                 let question = Question::new(&pipeline, &ask.request).unwrap();
-                let (evidence, own) = crate::trace::capture(|| pipeline.evidence(&question, &passages).unwrap());
+                let (evidence, own) =
+                    crate::trace::capture(|| pipeline.evidence(&question, &passages).unwrap());
                 let fusion = trace.stage("fusion").unwrap();
                 let f = &own.stage("evidence").unwrap().fields;
                 let quotes: Vec<_> = evidence.quotes.iter().map(|q| serde_json::json!({"n": q.passage, "place": q.place, "covered": q.covered, "late": q.late, "number": q.number, "gold": q.text.contains(gold.as_str()) && &passages[q.passage].docid == id, "len": q.text.len()})).collect();

@@ -56,15 +56,19 @@ impl Pipeline {
             error = Empty,
         );
         let _entered = span.enter();
-        let written = generator.generate(&prompt(ask, question, evidence, &answer.passages)).and_then(|generated| {
-            span.record("prompt_tokens", generated.prompt_tokens);
-            span.record("output_tokens", generated.output_tokens);
-            span.record("cost", generated.cost);
-            serde_json::from_str::<Written>(&generated.text).map_err(|e| {
-                Error::new(ErrorKind::Model, format!("`{}` answered with JSON of another form", answer.answerer))
+        let written =
+            generator.generate(&prompt(ask, question, evidence, &answer.passages)).and_then(|generated| {
+                span.record("prompt_tokens", generated.prompt_tokens);
+                span.record("output_tokens", generated.output_tokens);
+                span.record("cost", generated.cost);
+                serde_json::from_str::<Written>(&generated.text).map_err(|e| {
+                    Error::new(
+                        ErrorKind::Model,
+                        format!("`{}` answered with JSON of another form", answer.answerer),
+                    )
                     .with_source(e)
-            })
-        });
+                })
+            });
         let written = written.inspect_err(|error| {
             span.record("error", error.to_string());
         })?;
@@ -110,21 +114,26 @@ fn schema(passages: usize) -> Value {
 }
 
 fn prompt(ask: &AskRequest, question: &Question, evidence: &Evidence, passages: &[Passage]) -> Prompt {
+    let sampling = ask.request.sampling;
     Prompt {
         system: RULES.into(),
         examples: examples(),
         user: user(&shown(evidence, passages), &question.text),
         schema: Some(schema(passages.len())),
         max_tokens: ANSWER,
-        temperature: ask.temperature,
-        seed: ask.seed,
-        trial: ask.trial,
+        temperature: sampling.temperature,
+        seed: sampling.seed,
+        trial: sampling.trial,
         timeout: ask.timeout,
     }
 }
 
 fn user(passages: &[Passage], question: &str) -> String {
-    format!("{}Question: {}", framed(passages, question).text, question.split_whitespace().collect::<Vec<_>>().join(" "))
+    format!(
+        "{}Question: {}",
+        framed(passages, question).text,
+        question.split_whitespace().collect::<Vec<_>>().join(" ")
+    )
 }
 
 /// The passages as far as they fit, each around the sentence that answers best. What a short one leaves is the
@@ -134,7 +143,11 @@ fn shown(evidence: &Evidence, passages: &[Passage]) -> Vec<Passage> {
     let mut out = Vec::with_capacity(passages.len());
     for (n, passage) in passages.iter().enumerate() {
         let share = left / (passages.len() - n);
-        let best = evidence.quotes.iter().filter(|quote| quote.passage == n).max_by(|a, b| a.score.total_cmp(&b.score));
+        let best = evidence
+            .quotes
+            .iter()
+            .filter(|quote| quote.passage == n)
+            .max_by(|a, b| a.score.total_cmp(&b.score));
         let focus = best.and_then(|quote| passage.text.find(&quote.text)).unwrap_or(0);
         let text = cut(&passage.text, focus, share);
         left -= super::frame::tokens(text).min(share);
@@ -173,7 +186,9 @@ impl Written {
             numbers.dedup();
             let marks: String = numbers.iter().map(|n| format!("[{n}]")).collect();
             for sentence in sentences(&uncited(&text)) {
-                if !sentence.chars().any(char::is_alphanumeric) || parts.iter().any(|part| part.starts_with(sentence)) {
+                if !sentence.chars().any(char::is_alphanumeric)
+                    || parts.iter().any(|part| part.starts_with(sentence))
+                {
                     continue; // a small model repeats itself
                 }
                 let stop = if sentence.ends_with(STOPS) { "" } else { "." };
@@ -186,7 +201,11 @@ impl Written {
         span.record("uncited", without);
         let answer = Answer { invalid_citations: invalid, ..answer };
         if parts.is_empty() {
-            let reason = if self.answerable { "the generator wrote no answer" } else { "the generator says that the passages do not hold the answer" };
+            let reason = if self.answerable {
+                "the generator wrote no answer"
+            } else {
+                "the generator says that the passages do not hold the answer"
+            };
             return abstained(answer, reason.into());
         }
         Answer { text: parts.join(" "), citations: cited.into_iter().collect(), ..answer }

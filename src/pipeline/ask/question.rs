@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::super::query::Pipeline;
 use super::super::request::Request;
 use crate::error::Result;
-use crate::text::{self, TellingWord, telling};
+use crate::text::{self, TellingWord, fold, telling};
 
 /// A question with what the collection says of its words.
 pub(super) struct Question {
@@ -44,21 +44,72 @@ impl Question {
     }
 }
 
-/// Words that ask for a number, in the languages of the project's fixtures.
+/// How a number is asked for in the languages of the project's fixtures, folded; what follows may be an ending.
 const HOW_MANY: &[&str] = &[
-    "how many", "how much", "how long", "how often", "how old", "how far", "how fast", "how large", "how high", "when",
-    "what year", "which year", "what percent", "what number", "what time", "wie viel", "wie lange", "wie oft",
-    "wie hoch", "wie alt", "wie weit", "wie groß", "wann", "wieviel", "combien", "quand", "quelle heure",
-    "quel pourcentage", "cuánto", "cuánta", "cuándo", "qué año", "quanto", "quanti", "quante", "quanta", "quando",
-    "多少", "几", "多久", "多长", "何日", "何分", "何時", "何年", "何人", "いくつ", "いくら", "いつ", "どのくらい",
+    "how many",
+    "how much",
+    "how long",
+    "how often",
+    "how old",
+    "how far",
+    "how fast",
+    "how large",
+    "how high",
+    "how soon",
+    "when",
+    "what year",
+    "which year",
+    "what percent",
+    "what number",
+    "what time",
+    "wie viel",
+    "wieviel",
+    "wie lange",
+    "wie oft",
+    "wie hoch",
+    "wie alt",
+    "wie weit",
+    "wie gross",
+    "wie schnell",
+    "wann",
+    "combien",
+    "quand",
+    "quelle heure",
+    "quel pourcentage",
+    "cuanto",
+    "cuanta",
+    "cuando",
+    "que ano",
+    "quanto",
+    "quanti",
+    "quante",
+    "quanta",
+    "quando",
+];
+/// The same for scripts without spaces.
+const HOW_MANY_UNSPACED: &[&str] = &[
+    "多少",
+    "几",
+    "多久",
+    "多长",
+    "何日",
+    "何分",
+    "何時",
+    "何年",
+    "何人",
+    "何時間",
+    "いくつ",
+    "いくら",
+    "いつ",
+    "どのくらい",
 ];
 
 fn wants_number(text: &str) -> bool {
-    let lower = format!(" {} ", text.to_lowercase());
-    HOW_MANY.iter().any(|words| {
-        let spaced = words.is_ascii() || words.chars().all(|c| c.is_lowercase() || c == ' ');
-        if spaced { lower.contains(&format!(" {words}")) } else { lower.contains(words) }
-    })
+    let words: String =
+        fold(&text::normalize(text)).chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    let spaced = format!(" {}", words.split_whitespace().collect::<Vec<_>>().join(" "));
+    HOW_MANY.iter().any(|words| spaced.contains(&format!(" {words}")))
+        || HOW_MANY_UNSPACED.iter().any(|words| text.contains(words))
 }
 
 #[cfg(test)]
@@ -67,10 +118,12 @@ mod tests {
 
     #[test]
     fn questions_for_numbers_are_known() {
-        for text in ["How many?", "Seit wann gilt das?", "¿Cuántos días?", "保存多少天?", "何日間保存されますか"] {
+        for text in
+            ["How many?", "Seit wann gilt das?", "¿Cuántos días?", "保存多少天?", "何日間保存されますか"]
+        {
             assert!(wants_number(text), "{text}");
         }
-        for text in ["Who may do it?", "Somewhen", "Wer darf das?", ""] {
+        for text in ["Who may do it?", "Somewhere", "Wer darf das?", ""] {
             assert!(!wants_number(text), "{text}");
         }
     }
