@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use super::function_words::is_function_word;
+use super::function_words::is_folded_function_word;
 use super::normalize::{fold, normalize};
 use super::stem::{DEFAULT_LANGUAGE, stem};
 use super::tokens::{Segment, segments};
@@ -125,7 +125,7 @@ fn plain(part: &str, out: &mut Vec<TellingWord>) {
     let folded = fold(part);
     if let Some((number, _)) = NUMBERS.iter().find(|(_, words)| words.split(' ').any(|w| w == folded)) {
         out.push(exact((*number).into(), TellingKind::Number));
-    } else if folded.chars().nth(1).is_some() && !is_function_word(&folded) && !is_negation(&folded) {
+    } else if folded.chars().nth(1).is_some() && !is_folded_function_word(&folded) && !is_negation(&folded) {
         out.push(exact(stem(part, DEFAULT_LANGUAGE), TellingKind::Word));
     }
 }
