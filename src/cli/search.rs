@@ -206,15 +206,22 @@ fn page(output: &Output, explain: bool) -> String {
     }
     if explain {
         text.push_str(&output.trace.stage("expansion").map(beside).unwrap_or_default());
-        text.push_str("\nstages\n");
-        for stage in &output.trace.stages {
-            let indent = 2 + 2 * stage.depth as usize;
-            let _ = write!(text, "{:indent$}{} {:.1} ms", "", stage.name, stage.took_ms);
-            for (name, value) in &stage.fields {
-                let _ = write!(text, "  {name}={}", short(value));
-            }
-            text.push('\n');
+        text.push_str(&stages(&output.trace));
+    }
+    text
+}
+
+/// What each stage did.
+pub(super) fn stages(trace: &Trace) -> String {
+    let mut text = String::from("\nstages\n");
+    for stage in &trace.stages {
+        let indent = 2 + 2 * stage.depth as usize;
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{:indent$}{} {:.1} ms", "", stage.name, stage.took_ms);
+        for (name, value) in &stage.fields {
+            let _ = write!(text, "  {name}={}", short(value));
         }
+        text.push('\n');
     }
     text
 }
@@ -223,9 +230,13 @@ fn page(output: &Output, explain: bool) -> String {
 fn beside(expansion: &Stage) -> String {
     let field = |name: &str| expansion.fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let mut text = format!("\nsearched beside the query (expander: {})\n", field("expander"));
-    for (label, name) in
-        [("words", "lexical"), ("meaning", "vector"), ("answer", "hyde"), ("nothing", "skipped"), ("nothing", "error")]
-    {
+    for (label, name) in [
+        ("words", "lexical"),
+        ("meaning", "vector"),
+        ("answer", "hyde"),
+        ("nothing", "skipped"),
+        ("nothing", "error"),
+    ] {
         for variant in field(name).split(SEPARATOR).filter(|variant| !variant.is_empty()) {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "  {label:<8} {variant}");

@@ -67,8 +67,13 @@ impl<'a> ExpansionRequest<'a> {
     /// Identifies the expansion: a SHA-256, in hexadecimal, over the version of the rules or of the prompt, the
     /// model's fingerprint (empty without a model), query, language and intent, joined by NUL.
     pub fn key(&self, version: &str, fingerprint: &str) -> String {
-        let parts =
-            [version, fingerprint, self.query, self.lang.unwrap_or_default(), self.intent.unwrap_or_default()];
+        let parts = [
+            version,
+            fingerprint,
+            self.query,
+            self.lang.unwrap_or_default(),
+            self.intent.unwrap_or_default(),
+        ];
         hex(&Sha256::digest(parts.join("\0")))
     }
 }

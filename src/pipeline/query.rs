@@ -255,7 +255,7 @@ impl Pipeline {
 }
 
 /// Runs `work` and returns its value with the stages that ran.
-fn traced<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Trace)> {
+pub(super) fn traced<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Trace)> {
     let (value, trace) = capture(work);
     Ok((value?, trace))
 }

@@ -1,5 +1,8 @@
 //! Function words: what holds a question together and says nothing about its subject.
 
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
 use super::normalize::{fold, normalize};
 use super::tokens::{is_unspaced, segments};
 
@@ -60,8 +63,14 @@ const LISTS: [(&str, &str); 5] = [
 /// assert!(!is_function_word("not") && !is_function_word("drain"));
 /// ```
 pub fn is_function_word(word: &str) -> bool {
-    let word = fold(&normalize(word));
-    LISTS.iter().any(|(_, list)| has(list, &word))
+    is_folded_function_word(&fold(&normalize(word)))
+}
+
+/// The same of a word that is normalised and folded.
+pub(super) fn is_folded_function_word(word: &str) -> bool {
+    static ALL: OnceLock<HashSet<&str>> = OnceLock::new();
+    ALL.get_or_init(|| LISTS.iter().flat_map(|(_, list)| list.split_ascii_whitespace()).collect())
+        .contains(word)
 }
 
 fn has(list: &str, word: &str) -> bool {

@@ -1,8 +1,9 @@
 //! Telling words: what a sentence is about, without the words that every sentence has.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
+use super::function_words::is_folded_function_word;
 use super::normalize::{fold, normalize};
 use super::stem::{DEFAULT_LANGUAGE, stem};
 use super::tokens::{Segment, segments};
@@ -38,8 +39,8 @@ pub struct TellingWord {
 
 /// The telling words of `text`, in order and as often as written.
 ///
-/// Left out are words that most sentences of English, German, French, Spanish and Italian have, single letters,
-/// and pairs with kana endings. Words are stemmed as English unless their script has another stemmer: good enough to
+/// Left out are function words and negations of English, German, French, Spanish and Italian, single letters, and
+/// pairs with kana endings. Words are stemmed as English unless their script has another stemmer: good enough to
 /// compare two texts with each other.
 ///
 /// ```
@@ -65,7 +66,7 @@ pub fn telling(text: &str) -> Vec<TellingWord> {
                 end = next.end;
                 at += 1;
             }
-            let parts = normalize(&text[segment.start..end]);
+            let parts = normalize(text.get(segment.start..end).unwrap_or_default());
             let numbers = parts.split(['-', '/', '\u{2010}']).filter(|part| !part.is_empty());
             out.extend(numbers.map(|number| exact(canonical(number), TellingKind::Number)));
         } else {
@@ -84,27 +85,14 @@ pub fn telling(text: &str) -> Vec<TellingWord> {
 /// ```
 pub fn negates(text: &str) -> bool {
     const MARKS: &[&str] = &["n't", "n’t", "不", "没", "未", "无", "無", "ない", "なく", "ません", "なし"];
-    static WORDS: OnceLock<HashSet<&str>> = OnceLock::new();
-    let words = WORDS.get_or_init(|| NEGATIONS.split_whitespace().collect());
     let lower = text.to_lowercase();
     MARKS.iter().any(|mark| lower.contains(mark))
-        || segments(text).iter().flat_map(|s| &s.parts).any(|part| words.contains(fold(part).as_str()))
+        || segments(text).iter().flat_map(|s| &s.parts).any(|part| is_negation(&fold(part)))
 }
 
-/// The words of `text` that most sentences of its language have: what [`telling`] leaves out, folded.
-///
-/// ```
-/// let words = rankgate::text::common_words("The copies stay in the bunker.");
-/// assert_eq!(words.into_iter().collect::<Vec<_>>(), ["in", "the"]);
-/// ```
-pub fn common_words(text: &str) -> BTreeSet<String> {
-    let parts = segments(text).into_iter().flat_map(|segment| segment.parts);
-    parts.map(|part| fold(&part)).filter(|part| is_common(part)).collect()
-}
-
-fn is_common(folded: &str) -> bool {
-    static STOP: OnceLock<HashSet<&str>> = OnceLock::new();
-    STOP.get_or_init(|| STOP_WORDS.split_whitespace().collect()).contains(folded)
+fn is_negation(folded: &str) -> bool {
+    static WORDS: OnceLock<HashSet<&str>> = OnceLock::new();
+    WORDS.get_or_init(|| NEGATIONS.split_whitespace().collect()).contains(folded)
 }
 
 fn exact(text: String, kind: TellingKind) -> TellingWord {
@@ -137,20 +125,21 @@ fn plain(part: &str, out: &mut Vec<TellingWord>) {
     let folded = fold(part);
     if let Some((number, _)) = NUMBERS.iter().find(|(_, words)| words.split(' ').any(|w| w == folded)) {
         out.push(exact((*number).into(), TellingKind::Number));
-    } else if folded.chars().nth(1).is_some() && !is_common(&folded) {
+    } else if folded.chars().nth(1).is_some() && !is_folded_function_word(&folded) && !is_negation(&folded) {
         out.push(exact(stem(part, DEFAULT_LANGUAGE), TellingKind::Word));
     }
 }
 
 /// Digits, with nothing but points and dashes between them.
 fn is_numeric(text: &str, segment: &Segment) -> bool {
-    let raw = &text[segment.start..segment.end];
-    raw.chars().all(|c| c.is_numeric() || matches!(c, '.' | '-' | '/' | '\u{2010}'))
+    let raw = text.get(segment.start..segment.end).unwrap_or_default();
+    !raw.is_empty() && raw.chars().all(|c| c.is_numeric() || matches!(c, '.' | '-' | '/' | '\u{2010}'))
 }
 
 /// Whether `next` goes on with the number that ends at `end`: after a comma or an apostrophe.
 fn continues(text: &str, end: usize, next: &Segment) -> bool {
-    matches!(&text[end..next.start], "," | "'" | "’") && is_numeric(text, next)
+    // Segments of one character, such as `½`, overlap.
+    matches!(text.get(end..next.start), Some("," | "'" | "’")) && is_numeric(text, next)
 }
 
 /// One spelling for `1,200`, `1.200` and `1200`, for `99,5` and `99.5`, for `05` and `5`. A separator before three
@@ -195,25 +184,6 @@ const NEGATIONS: &str = "not no never without neither nor none cannot nobody not
     nicht kein keine keinen keiner keinem keines nie niemals ohne weder niemand nichts \
     pas jamais aucun aucune sans ni nunca jamas sin ningun ninguna tampoco non senza nessun nessuno nessuna";
 
-const STOP_WORDS: &str = "the an of to in on at by for from with without into onto over under about as is are was were be been \
-    being am do does did has have had having can could may might must shall should will would and or but if than then \
-    that this these those there here it its he she they them their his her we our you your me my us who whom whose \
-    which what when where why how not no nor so such only also very just once due any some each every all both more most other \
-    own same too one while during before after again because until between through don \
-    der die das den dem des ein eine einen einem einer eines und oder aber wenn als dass daß dann ist sind war waren \
-    sein wird werden wurde wurden hat haben hatte kann konnen muss mussen soll sollen darf durfen nicht kein keine \
-    mit von vom zu zum zur im am an auf aus bei fur nach uber unter vor durch gegen ohne bis um sich er sie es wir \
-    ihr ihre ich man auch nur noch schon so wie was wer wo wann warum welche welcher welches dieser diese dieses jede \
-    jeder jedes alle sehr mehr einmal \
-    le la les un une des du de au aux et ou mais si que qui quoi dont ce cet cette ces se sa son ses leur leurs il elle \
-    ils elles on nous vous je tu est sont etait etre ete avoir ont avait peut doit faut pas ne plus par pour dans sur \
-    sous avec sans chez entre vers comme quand comment pourquoi quel quelle quels quelles tout tous toute toutes tres \
-    el los las una unos unas del al lo su sus es son era fue ser ha han hay puede debe por para con sin en como \
-    cuando cuanto cuantos cuanta cuantas cual cuales quien donde se si pero mas muy ya este esta estos estas ese esa \
-    il lo gli uno dei delle degli della dello nel nella nei nelle sul sulla dal dalla ed ma se che chi cui non piu per \
-    tra fra sono era stato viene puo deve anche come quando quanto quanti quanta quante quale quali dove ogni tutto \
-    tutti questa questo questi queste suo sua cosa ai alla alle col";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,6 +200,16 @@ mod tests {
         assert_eq!(words("99,5 99.5 05 0.25 2.14.1"), ["99.5", "99.5", "5", "0.25", "2.14.1"]);
         assert_eq!(words("01:30, 24/7, 16 TB, 16TB"), ["1", "30", "24", "7", "16", "tb", "16", "tb"]);
         assert_eq!(words("drei trois 三"), ["3", "3", "三"]);
+    }
+
+    #[test]
+    fn no_text_is_too_odd() {
+        for text in
+            ["added 6½ sacks", "½", "1,½", "½,1", "①,②", "㎏5", "5㎏,5", "\u{301}5,\u{301}5", "5’’5", "ﬁ,5"]
+        {
+            telling(text);
+            assert!(!negates(text));
+        }
     }
 
     #[test]

@@ -248,7 +248,10 @@ mod tests {
 
     #[test]
     fn function_words_are_no_overlap_and_compounds_are() {
-        assert_eq!(far("how to cancel", proposal(&["how to bake"], &[], None)).lexical_queries, ["how to cancel"]);
+        assert_eq!(
+            far("how to cancel", proposal(&["how to bake"], &[], None)).lexical_queries,
+            ["how to cancel"]
+        );
         let found = far("Kündigung der Rackfläche", proposal(&["Kündigungsfrist Rack"], &[], None));
         assert_eq!(found.lexical_queries, ["Kündigungsfrist Rack"]);
         let found = far("灭火气体释放", proposal(&["气体灭火系统"], &[], None));

@@ -46,14 +46,13 @@ impl Expander for LexicalExpander {
 
     fn expand(&self, request: &ExpansionRequest<'_>) -> Result<Expansion> {
         let parsed = text::parse(request.query);
-        let wanted = parsed.terms.iter().chain(&parsed.phrases).map(String::as_str).collect::<Vec<_>>().join(" ");
+        let wanted =
+            parsed.terms.iter().chain(&parsed.phrases).map(String::as_str).collect::<Vec<_>>().join(" ");
         let all = words(&wanted);
         let telling: Vec<&str> = all.iter().map(String::as_str).filter(|w| !is_function_word(w)).collect();
         let keywords = if telling.is_empty() { all.join(" ") } else { telling.join(" ") };
         let seen = Seen::of(request.feedback);
-        let with = |more: Vec<String>| {
-            (!more.is_empty()).then(|| format!("{keywords} {}", more.join(" ")))
-        };
+        let with = |more: Vec<String>| (!more.is_empty()).then(|| format!("{keywords} {}", more.join(" ")));
         let spelled = with(spellings(&all, &seen));
         let long = long_forms(&wanted, request.feedback);
         let acronyms = with(long.clone());
@@ -152,7 +151,8 @@ fn parts(word: &str, seen: &Seen) -> Option<[String; 2]> {
         let (head, tail) = word.split_at(at);
         let tail = seen.get(tail)?;
         let heads = JOINTS.iter().filter_map(|joint| head.strip_suffix(joint));
-        let head = heads.filter(|head| head.chars().count() >= SHORTEST_PART).find_map(|head| seen.get(head))?;
+        let head =
+            heads.filter(|head| head.chars().count() >= SHORTEST_PART).find_map(|head| seen.get(head))?;
         Some([head.to_string(), tail.to_string()])
     })
 }
@@ -186,7 +186,9 @@ fn acronyms(text: &str) -> Vec<(String, String)> {
         if is_acronym(inside) {
             let most = 2 * inside.chars().count();
             let start = before.rmatch_indices(' ').nth(most - 1).map_or(0, |(at, _)| at + 1);
-            found.extend(long_form(inside, &before[start..]).map(|long| (inside.to_string(), long.to_string())));
+            found.extend(
+                long_form(inside, &before[start..]).map(|long| (inside.to_string(), long.to_string())),
+            );
         } else {
             let last = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
             if is_acronym(last) {
@@ -259,7 +261,8 @@ mod tests {
 
     #[test]
     fn abbreviations_are_resolved_both_ways() {
-        let passage = "Every service has a Recovery Point Objective (RPO).\nUSV (unterbrechungsfreie Stromversorgung)";
+        let passage =
+            "Every service has a Recovery Point Objective (RPO).\nUSV (unterbrechungsfreie Stromversorgung)";
         assert_eq!(
             acronyms(passage),
             [

@@ -157,7 +157,8 @@ impl Expander for ModelExpander {
 
     fn expand(&self, request: &ExpansionRequest<'_>) -> Result<Expansion> {
         let answer = self.generator.generate(&Self::prompt(request))?;
-        parse(&answer.text).map_err(|e| e.context(format_args!("the expansion by `{}`", self.generator.name())))
+        parse(&answer.text)
+            .map_err(|e| e.context(format_args!("the expansion by `{}`", self.generator.name())))
     }
 }
 
@@ -165,7 +166,8 @@ impl Expander for ModelExpander {
 fn parse(text: &str) -> Result<Expansion> {
     static SCHEMA: OnceLock<std::result::Result<Validator, String>> = OnceLock::new();
     let invalid = |why: String| {
-        Error::new(ErrorKind::Model, why).with_hint("the plain query is searched; another preset may do better")
+        Error::new(ErrorKind::Model, why)
+            .with_hint("the plain query is searched; another preset may do better")
     };
     let from = text.find('{').ok_or_else(|| invalid("it has no JSON object".into()))?;
     // The first whole value counts, whatever follows it.

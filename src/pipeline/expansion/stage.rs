@@ -40,7 +40,12 @@ impl Pipeline {
     /// The lanes with what an expansion adds to them; as they are when nothing is expanded.
     ///
     /// A failing expander fails no search: the stage says `error`, and the plain query is searched.
-    pub(in super::super) fn expand(&self, request: &Request, mut lanes: Lanes, limit: usize) -> Result<Lanes> {
+    pub(in super::super) fn expand(
+        &self,
+        request: &Request,
+        mut lanes: Lanes,
+        limit: usize,
+    ) -> Result<Lanes> {
         let Some(expansion) = self.expansion(request, &lanes)? else { return Ok(lanes) };
         let span = info_span!("variants", lexical = Empty, vector = Empty, near = Empty, hyde = Empty);
         let _entered = span.enter();
