@@ -15,4 +15,5 @@ mod metrics_trec;
 mod models;
 mod pipeline;
 mod schemas;
+mod scorers;
 mod server;

@@ -83,7 +83,7 @@ fn schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "reason": {"type": "string", "maxLength": 100},
+            "reason": {"type": "string", "maxLength": 60},
             "relevance": rating, "groundedness": rating, "completeness": rating,
         },
         "required": ["reason", "relevance", "groundedness", "completeness"],
