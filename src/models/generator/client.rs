@@ -129,7 +129,11 @@ impl Client {
     /// Sends `json` to `POST {base_url}{path}` and repeats that at most `retries` times within `limit`, when the
     /// connection was refused or the answer was 429 or 5xx.
     ///
-    /// Reports itself as the stage `request` with the number of attempts. Fails as the module's tests list it.
+    /// Reports itself as the stage `request` with the number of attempts. Fails with
+    /// [`Network`](ErrorKind::Network) when there is no connection, or 429, 5xx or a redirect was the last answer;
+    /// [`Access`](ErrorKind::Access) for 401 and 403; [`NotFound`](ErrorKind::NotFound) for 404;
+    /// [`Model`](ErrorKind::Model) for another status and a body that is cut, too large or no text;
+    /// [`Timeout`](ErrorKind::Timeout) after `limit`.
     pub(super) fn post(
         &self,
         path: &str,
