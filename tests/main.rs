@@ -1,6 +1,7 @@
 //! The project's integration tests: one binary, so that it links once.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod ask;
 mod common;
 mod expansion;
 mod faults;
@@ -14,4 +15,5 @@ mod metrics_trec;
 mod models;
 mod pipeline;
 mod schemas;
+mod scorers;
 mod server;

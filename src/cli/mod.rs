@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::error::{Error, Result, exit};
 use crate::settings;
 
+mod ask;
 mod index;
 mod metrics;
 mod models;
@@ -31,6 +32,7 @@ enum Command {
     #[command(subcommand)]
     Models(models::Command),
     Index(index::Args),
+    Ask(ask::Args),
     Metrics(metrics::Args),
     Score(score::Args),
     #[command(flatten)]
@@ -45,6 +47,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Models(command) => models::run(command),
         Command::Index(args) => index::run(args),
+        Command::Ask(args) => ask::run(args),
         Command::Metrics(args) => metrics::run(args),
         Command::Score(args) => score::run(args),
         Command::Search(command) => search::run(command),

@@ -32,6 +32,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// Every published format: file stem and schema.
 fn all() -> Vec<(&'static str, String)> {
     vec![
+        ("ask", schema::<super::ask::Output>()),
         ("expansion", pretty(&crate::pipeline::expansion::schema())),
         ("metrics", schema::<crate::metrics::Report>()),
         ("run-record", schema::<crate::record::RunRecord>()),

@@ -206,15 +206,22 @@ fn page(output: &Output, explain: bool) -> String {
     }
     if explain {
         text.push_str(&output.trace.stage("expansion").map(beside).unwrap_or_default());
-        text.push_str("\nstages\n");
-        for stage in &output.trace.stages {
-            let indent = 2 + 2 * stage.depth as usize;
-            let _ = write!(text, "{:indent$}{} {:.1} ms", "", stage.name, stage.took_ms);
-            for (name, value) in &stage.fields {
-                let _ = write!(text, "  {name}={}", short(value));
-            }
-            text.push('\n');
+        text.push_str(&stages(&output.trace));
+    }
+    text
+}
+
+/// What each stage did.
+pub(super) fn stages(trace: &Trace) -> String {
+    let mut text = String::from("\nstages\n");
+    for stage in &trace.stages {
+        let indent = 2 + 2 * stage.depth as usize;
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{:indent$}{} {:.1} ms", "", stage.name, stage.took_ms);
+        for (name, value) in &stage.fields {
+            let _ = write!(text, "  {name}={}", short(value));
         }
+        text.push('\n');
     }
     text
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Embedder, TextRole};
 use crate::error::Result;
-use crate::text::{TellingKind, TellingWord, common_words, negates, normalize, sentences, telling, uncited};
+use crate::text::{TellingKind, TellingWord, language_of, negates, normalize, sentences, telling, uncited};
 
 /// How far the best of some passages supports a sentence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
@@ -105,15 +105,10 @@ impl Claim {
         Self { plain: squeezed(&text), words, negated: negates(&text), text }
     }
 
-    /// Whether `passage` seems to be written in another language: in another script, or without most of the common
-    /// words.
+    /// Whether `passage` is plainly written in another language.
     fn foreign(&self, passage: &str) -> bool {
-        let unspaced = |words: &[TellingWord]| words.iter().any(|word| word.kind == TellingKind::Pair);
-        if unspaced(&self.words) != unspaced(&telling(passage)) {
-            return true;
-        }
-        let (here, there) = (common_words(&self.text), common_words(passage));
-        2 * here.intersection(&there).count() < here.len()
+        let (here, there) = (language_of(&self.text), language_of(passage));
+        here.is_some() && there.is_some() && here != there
     }
 
     /// The share of the telling words that `sentences` have, and whether they contradict.
@@ -195,7 +190,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 
 /// Sentences of many subjects. How near a sentence is to them says what "unrelated" is for an embedder, whose
 /// cosines may lie between 0.7 and 1 or around 0.
-const UNRELATED: &[&str] = &[
+pub const UNRELATED: &[&str] = &[
     "The old bridge across the river was painted green last summer.",
     "Simmer the onions until they are soft, then add the rice.",
     "Her grandmother taught her to play the violin.",

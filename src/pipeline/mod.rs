@@ -7,6 +7,7 @@
 //!
 //! Every stage is a `tracing` span, so what ran is in the [`Trace`](crate::trace::Trace) that comes back.
 
+mod ask;
 pub mod bm25;
 pub mod expansion;
 mod fusion;
@@ -21,5 +22,6 @@ mod rerank;
 mod stages;
 pub mod vector;
 
+pub use ask::{Answerer, AskRequest};
 pub use query::Pipeline;
 pub use request::{Expand, Request, Sampling};

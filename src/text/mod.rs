@@ -17,5 +17,5 @@ pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
 pub use snippet::snippet;
 pub use stem::{DEFAULT_LANGUAGE, stem};
-pub use telling::{TellingKind, TellingWord, common_words, negates, telling};
+pub use telling::{TellingKind, TellingWord, negates, telling};
 pub use tokens::{Segment, Token, TokenKind, segments, tokens};

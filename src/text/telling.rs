@@ -1,6 +1,6 @@
 //! Telling words: what a sentence is about, without the words that every sentence has.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use super::function_words::is_folded_function_word;
@@ -39,8 +39,8 @@ pub struct TellingWord {
 
 /// The telling words of `text`, in order and as often as written.
 ///
-/// Left out are words that most sentences of English, German, French, Spanish and Italian have, single letters,
-/// and pairs with kana endings. Words are stemmed as English unless their script has another stemmer: good enough to
+/// Left out are function words and negations of English, German, French, Spanish and Italian, single letters, and
+/// pairs with kana endings. Words are stemmed as English unless their script has another stemmer: good enough to
 /// compare two texts with each other.
 ///
 /// ```
@@ -66,7 +66,7 @@ pub fn telling(text: &str) -> Vec<TellingWord> {
                 end = next.end;
                 at += 1;
             }
-            let parts = normalize(&text[segment.start..end]);
+            let parts = normalize(text.get(segment.start..end).unwrap_or_default());
             let numbers = parts.split(['-', '/', '\u{2010}']).filter(|part| !part.is_empty());
             out.extend(numbers.map(|number| exact(canonical(number), TellingKind::Number)));
         } else {
@@ -87,27 +87,12 @@ pub fn negates(text: &str) -> bool {
     const MARKS: &[&str] = &["n't", "n’t", "不", "没", "未", "无", "無", "ない", "なく", "ません", "なし"];
     let lower = text.to_lowercase();
     MARKS.iter().any(|mark| lower.contains(mark))
-        || segments(text).iter().flat_map(|s| &s.parts).any(|part| negations().contains(fold(part).as_str()))
+        || segments(text).iter().flat_map(|s| &s.parts).any(|part| is_negation(&fold(part)))
 }
 
-/// The words of `text` that most sentences of its language have: what [`telling`] leaves out, folded.
-///
-/// ```
-/// let words = rankgate::text::common_words("The copies stay in the bunker.");
-/// assert_eq!(words.into_iter().collect::<Vec<_>>(), ["in", "the"]);
-/// ```
-pub fn common_words(text: &str) -> BTreeSet<String> {
-    let parts = segments(text).into_iter().flat_map(|segment| segment.parts);
-    parts.map(|part| fold(&part)).filter(|part| is_common(part)).collect()
-}
-
-fn is_common(folded: &str) -> bool {
-    is_folded_function_word(folded) || negations().contains(folded)
-}
-
-fn negations() -> &'static HashSet<&'static str> {
+fn is_negation(folded: &str) -> bool {
     static WORDS: OnceLock<HashSet<&str>> = OnceLock::new();
-    WORDS.get_or_init(|| NEGATIONS.split_whitespace().collect())
+    WORDS.get_or_init(|| NEGATIONS.split_whitespace().collect()).contains(folded)
 }
 
 fn exact(text: String, kind: TellingKind) -> TellingWord {
@@ -140,20 +125,21 @@ fn plain(part: &str, out: &mut Vec<TellingWord>) {
     let folded = fold(part);
     if let Some((number, _)) = NUMBERS.iter().find(|(_, words)| words.split(' ').any(|w| w == folded)) {
         out.push(exact((*number).into(), TellingKind::Number));
-    } else if folded.chars().nth(1).is_some() && !is_common(&folded) {
+    } else if folded.chars().nth(1).is_some() && !is_folded_function_word(&folded) && !is_negation(&folded) {
         out.push(exact(stem(part, DEFAULT_LANGUAGE), TellingKind::Word));
     }
 }
 
 /// Digits, with nothing but points and dashes between them.
 fn is_numeric(text: &str, segment: &Segment) -> bool {
-    let raw = &text[segment.start..segment.end];
-    raw.chars().all(|c| c.is_numeric() || matches!(c, '.' | '-' | '/' | '\u{2010}'))
+    let raw = text.get(segment.start..segment.end).unwrap_or_default();
+    !raw.is_empty() && raw.chars().all(|c| c.is_numeric() || matches!(c, '.' | '-' | '/' | '\u{2010}'))
 }
 
 /// Whether `next` goes on with the number that ends at `end`: after a comma or an apostrophe.
 fn continues(text: &str, end: usize, next: &Segment) -> bool {
-    matches!(&text[end..next.start], "," | "'" | "’") && is_numeric(text, next)
+    // Segments of one character, such as `½`, overlap.
+    matches!(text.get(end..next.start), Some("," | "'" | "’")) && is_numeric(text, next)
 }
 
 /// One spelling for `1,200`, `1.200` and `1200`, for `99,5` and `99.5`, for `05` and `5`. A separator before three
@@ -214,6 +200,16 @@ mod tests {
         assert_eq!(words("99,5 99.5 05 0.25 2.14.1"), ["99.5", "99.5", "5", "0.25", "2.14.1"]);
         assert_eq!(words("01:30, 24/7, 16 TB, 16TB"), ["1", "30", "24", "7", "16", "tb", "16", "tb"]);
         assert_eq!(words("drei trois 三"), ["3", "3", "三"]);
+    }
+
+    #[test]
+    fn no_text_is_too_odd() {
+        for text in
+            ["added 6½ sacks", "½", "1,½", "½,1", "①,②", "㎏5", "5㎏,5", "\u{301}5,\u{301}5", "5’’5", "ﬁ,5"]
+        {
+            telling(text);
+            assert!(!negates(text));
+        }
     }
 
     #[test]
