@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use once_cell::sync::OnceCell;
 use rankgate::corpus::queries::check_docids;
+use rankgate::pipeline::Sampling;
 use rankgate::pipeline::index::names_hash;
 use rankgate::prelude::*;
 use rankgate::settings::Settings;
@@ -34,6 +36,24 @@ pub fn queries(wanted: impl Fn(&str) -> bool) -> Result<Vec<JudgedQuery>> {
     Ok(cases)
 }
 
+/// How long a trial with a language model may take. It answers one prompt at a time, and a slow or busy machine must
+/// not change a result.
+pub const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// Every fourth query: those that meet a language model. Parts of the request would take the place of its answer.
+pub fn some_queries() -> Result<Vec<JudgedQuery>> {
+    let plain = queries(|_| true)?.into_iter().filter(|case| case.query.modes.is_empty());
+    Ok(plain.step_by(4).collect())
+}
+
+/// A request whose expansion is drawn anew in each trial.
+pub fn sampled(query: &Query, trial: u32) -> Request {
+    let mut request = Request::from(query);
+    request.sampling = Sampling { temperature: 0.7, trial, ..Sampling::default() };
+    request.expand_within = Some(PATIENCE);
+    request
+}
+
 /// The documents that answer a query or help much, grades 2 and 3; grade 1 only touches the subject.
 pub fn answers(judgments: &Judgments) -> Judgments {
     judgments.iter().filter(|(_, grade)| **grade >= 2).map(|(docid, grade)| (docid.clone(), *grade)).collect()
@@ -44,7 +64,7 @@ pub fn docids(ranking: &Ranking) -> String {
     ranking.docids().collect::<Vec<_>>().join("\n")
 }
 
-/// The pipeline over the fixture corpus, the same for all evals of a process.
+/// The pipeline over the fixture corpus, with the models of the settings, the same for all evals of a process.
 ///
 /// The first run of a machine fetches the models and embeds the corpus; after that only what changed is read in.
 pub fn pipeline() -> Result<&'static Pipeline> {
