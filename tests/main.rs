@@ -3,6 +3,7 @@
 
 mod ask;
 mod common;
+mod expansion;
 mod faults;
 mod generator;
 mod harness;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rankgate::models::{self, Generated, Generator, Prompt};
 use rankgate::settings::{ModelSettings, ServerPreset};
+use rankgate::store::cache::{Cache, CacheMode};
 use rankgate::{Error, ErrorKind, Trace, trace};
 use serde_json::{Value, json};
 
@@ -252,6 +253,50 @@ fn a_cut_text_says_so_and_cut_json_is_an_error() {
     let error = generator.generate(&Prompt { schema: Some(schema()), ..prompt() }).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Model);
     assert!(error.to_string().contains("cut at 512 tokens"), "{error}");
+}
+
+#[test]
+fn an_answer_is_kept_by_trial_and_a_failure_is_not() {
+    let server = Server::start(|_, before| {
+        Does::Answers(match before {
+            0 => http("400 Bad Request", "", ""),
+            _ => ok(&completion(&format!("answer {before}"))),
+        })
+    });
+    let mut preset = ServerPreset::new("m");
+    preset.key_variable = Some(KEY_VARIABLE.into());
+    (preset.input_price, preset.output_price) = (Some(1.0), Some(1.0));
+    let settings = ModelSettings {
+        preset: "mine".into(),
+        server: server.url.clone(),
+        presets: [("mine".into(), preset)].into(),
+        ..Default::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let ask = |trial| {
+        let cache = Cache::with_mode(&folder.path().join("cache.db"), CacheMode::On);
+        let generator = models::generator(&settings, Some(Arc::new(cache))).unwrap();
+        let (answer, trace) = ask(&*generator, &Prompt { trial, ..prompt() });
+        let stage = trace.stages.iter().find(|stage| stage.name == "generate").unwrap();
+        (answer.map(|answer| answer.text).ok(), stage.fields.clone())
+    };
+    let (answer, fields) = ask(0);
+    assert!(answer.is_none() && fields["error"].as_str().unwrap().contains("400"));
+    let (answer, fields) = ask(0);
+    assert_eq!(answer.unwrap(), "answer 1");
+    assert_eq!((&fields["prompt_tokens"], &fields["output_tokens"]), (&json!(1000), &json!(500)));
+    assert_eq!((&fields["cost"], &fields["cached"]), (&json!(0.0015), &json!(false)));
+    let (answer, fields) = ask(0);
+    assert_eq!((answer.unwrap().as_str(), &fields["cached"]), ("answer 1", &json!(true)));
+    assert_eq!(fields.get("cost"), None, "nothing was spent");
+    assert_eq!(ask(1).0.unwrap(), "answer 2", "another trial is another question");
+    assert_eq!(server.requests().len(), 3);
+
+    let key = std::env::var(KEY_VARIABLE).unwrap();
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains(&key), "no key on disk");
+    }
 }
 
 #[test]

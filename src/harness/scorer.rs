@@ -209,11 +209,11 @@ pub fn schema_valid<C, O: Serialize>(name: impl Into<String>, schema: &Value) ->
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::corpus::{JudgedQuery, Ranking};
 
-    fn run<C, O>(scorer: &Scorer<C, O>, case: &C, output: &O, took: Duration) -> Scored {
+    pub fn run<C, O>(scorer: &Scorer<C, O>, case: &C, output: &O, took: Duration) -> Scored {
         let trace = Trace::default();
         (scorer.run)(&Observed { case, output, took, trace: &trace, trial: 0 })
     }

@@ -1,7 +1,6 @@
 //! HTTP to a model server: one request within a time limit, repeated where that may help. The key is sent and
 //! never shown.
 
-use std::fmt;
 use std::hash::BuildHasher;
 use std::io;
 use std::net::IpAddr;
@@ -14,10 +13,13 @@ use ureq::{Agent, Body};
 
 use crate::error::{Error, ErrorKind, Result};
 
+mod shown;
+
+use shown::said;
+pub(super) use shown::{Key, without_credentials};
+
 /// Bytes of an answer, unpacked. The longest answers of models are some hundred kilobytes.
 const LARGEST_BODY: u64 = 8 << 20;
-/// Characters that an error quotes of what a server said.
-const LONGEST_QUOTE: usize = 200;
 /// A server that cannot be connected to in this time is away, however long its answers may take.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Pause before the first repetition; it doubles up to the longest.
@@ -295,52 +297,6 @@ fn tried(error: Error, attempts: u32) -> Error {
     error.context(format!("after {attempts} attempts"))
 }
 
-/// A key that can be sent and cannot be shown.
-pub(super) struct Key(Option<String>);
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Key(hidden)" } else { "Key(none)" })
-    }
-}
-
-impl Key {
-    /// What an error may say of `text`: one line, short, and without the key.
-    pub(super) fn quote(&self, text: &str) -> String {
-        let text = match &self.0 {
-            Some(key) => text.replace(key.as_str(), "[key]"),
-            None => text.into(),
-        };
-        let line = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-        let line = line.collect::<Vec<_>>().join(" ");
-        match line.char_indices().nth(LONGEST_QUOTE) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line,
-        }
-    }
-
-    /// An answer without the key in it. Short keys are stand-ins of local servers, often a word such as `none`,
-    /// and no secret; an answer may contain them.
-    fn removed_from(&self, text: String) -> String {
-        match &self.0 {
-            Some(key) if key.len() >= 16 && text.contains(key.as_str()) => {
-                text.replace(key.as_str(), "[key]")
-            }
-            _ => text,
-        }
-    }
-}
-
-/// The message in a server's error body, else the body.
-fn said(body: &str) -> String {
-    let parsed: Option<serde_json::Value> = serde_json::from_str(body).ok();
-    let message = parsed.as_ref().and_then(|value| {
-        let error = value.get("error").unwrap_or(value);
-        error.get("message").unwrap_or(error).as_str()
-    });
-    message.unwrap_or(body).into()
-}
-
 /// The pause that `Retry-After` asks for: seconds, or a date (RFC 9110, section 10.2.3).
 fn pause_asked(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
@@ -363,14 +319,6 @@ fn backoff(attempt: u32) -> Duration {
 fn is_loopback(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// An address as it may be shown: without a user, a password or a query.
-pub(super) fn without_credentials(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    if scheme.is_empty() { rest.into() } else { format!("{scheme}://{rest}") }
 }
 
 #[cfg(test)]
@@ -404,19 +352,6 @@ mod tests {
             assert_eq!(Client::new(url, None, true).expect_err(url).kind(), ErrorKind::Network, "{url}");
             assert!(Client::new(url, None, false).is_ok(), "{url}");
         }
-    }
-
-    #[test]
-    fn a_quote_is_one_short_line_without_the_key() {
-        let key = Key(Some("sk-1234567890abcdef".into()));
-        let quoted = key.quote(&format!("bad\n key sk-1234567890abcdef {}", "x".repeat(500)));
-        assert!(quoted.starts_with("bad key [key] xxx") && quoted.chars().count() == 201, "{quoted}");
-        // A key across the end of the quote is cut out before the text is cut.
-        let quoted = key.quote(&format!("{}sk-1234567890abcdef", "é".repeat(195)));
-        assert!(!quoted.contains("sk-1"), "{quoted}");
-        assert_eq!(format!("{key:?}"), "Key(hidden)");
-        assert_eq!(key.removed_from("a sk-1234567890abcdef".into()), "a [key]");
-        assert_eq!(Key(Some("none".into())).removed_from("none of them".into()), "none of them");
     }
 
     #[test]
