@@ -1,19 +1,21 @@
 //! What the evals have in common: the judged queries and the pipeline over the fixture corpus.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use once_cell::sync::OnceCell;
 use rankgate::corpus::queries::check_docids;
+use rankgate::models::{Embedder, presets};
 use rankgate::pipeline::Sampling;
 use rankgate::pipeline::index::names_hash;
 use rankgate::prelude::*;
-use rankgate::settings::Settings;
+use rankgate::settings::{LOCAL_PRESET, ModelSettings, Settings};
 use rankgate::store::cache::Cache;
 use rankgate::store::history::data_dir;
 
-fn project() -> &'static Path {
+pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -77,6 +79,40 @@ pub fn pipeline() -> Result<&'static Pipeline> {
         check_judgments(&pipeline)?;
         Ok(pipeline)
     })
+}
+
+/// The pipeline over the fixture corpus with the generator of `preset`.
+pub fn pipeline_with(preset: &str) -> Result<Pipeline> {
+    let data = data_dir(project());
+    let mut settings = Settings::load(project())?;
+    settings.models.preset = preset.into();
+    let cache = Arc::new(Cache::open(&data.join("cache.db"))?);
+    let generator = rankgate::models::generator(&settings.models, Some(cache.clone()))?;
+    // Made, and checked, by the one without a generator.
+    pipeline()?;
+    Ok(Pipeline::open(&data.join("fixtures-index"), &settings, Some(cache))?.with_generator(generator))
+}
+
+/// The embedder of the settings.
+pub fn embedder() -> Result<Option<Arc<dyn Embedder>>> {
+    let cache = Arc::new(Cache::open(&data_dir(project()).join("cache.db"))?);
+    rankgate::models::embedder(&Settings::load(project())?.models, Some(cache)).map(Some)
+}
+
+/// The presets on servers, each with the reason why it cannot be asked, if there is one.
+///
+/// Servers are only looked for where the settings name one: listing evals asks nobody.
+pub fn server_presets() -> Result<Vec<(String, Option<String>)>> {
+    let models = Settings::load(project())?.models;
+    let default = ModelSettings::default();
+    let named = models.server != default.server || !models.presets.is_empty();
+    let known: BTreeMap<String, Option<String>> = match named {
+        true => presets(&models)?.into_iter().map(|preset| (preset.name, preset.why_not)).collect(),
+        false => BTreeMap::new(),
+    };
+    let on_servers = models.preset_names().into_iter().filter(|name| *name != LOCAL_PRESET);
+    let why = |name: &str| known.get(name).cloned().unwrap_or(Some("the settings name no server".into()));
+    Ok(on_servers.map(|name| (name.to_string(), why(name))).collect())
 }
 
 /// Judgments must name documents of the corpus: a typing error would look like a bad ranking.
