@@ -1,9 +1,10 @@
-//! Text: normal forms, words of any script, stems, the query grammar, chunks and snippets.
+//! Text: normal forms, words of any script, stems, the query grammar, chunks, snippets, personal data.
 
 mod chunk;
 mod cited;
 mod grammar;
 mod normalize;
+mod scrub;
 mod snippet;
 mod stem;
 mod tokens;
@@ -12,6 +13,7 @@ pub use chunk::{Chunk, chunks};
 pub use cited::{citations, sentences, uncited};
 pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
+pub use scrub::{Family, Pii, find_pii, scrub};
 pub use snippet::snippet;
 pub use stem::{DEFAULT_LANGUAGE, stem};
 pub use tokens::{Segment, Token, TokenKind, segments, tokens};
