@@ -124,7 +124,7 @@ pub fn wilson_interval(successes: usize, n: usize, level: f64) -> Option<Interva
 }
 
 /// The value that a standard normal variable stays below with probability `p`, for 0.5 ≤ `p` < 1.
-fn normal_quantile(p: f64) -> f64 {
+pub(super) fn normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (0.0, 9.0);
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
@@ -145,10 +145,10 @@ fn normal_cdf(x: f64) -> f64 {
 }
 
 /// Steele, Lea and Flood's generator (2014): one number of state, good enough to draw samples.
-struct SplitMix(u64);
+pub(super) struct SplitMix(pub(super) u64);
 
 impl SplitMix {
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
