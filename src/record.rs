@@ -12,6 +12,15 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::trace::Trace;
 
+pub mod baseline;
+pub mod captured;
+mod ndjson;
+mod replayed;
+
+pub use captured::{Captured, Fingerprints, Tool};
+pub use ndjson::MAX_LINE;
+pub use replayed::{ReplaySummary, ReplayedRow};
+
 /// The format's version. Raised when a reader of the old format would misread the new one.
 pub const VERSION: u32 = 1;
 

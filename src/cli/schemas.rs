@@ -31,6 +31,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// Every published format: file stem and schema.
 fn all() -> Vec<(&'static str, String)> {
     vec![
+        ("bench-publish", schema::<super::bench::Output>()),
         ("metrics", schema::<crate::metrics::Report>()),
         ("run-record", schema::<crate::record::RunRecord>()),
         ("score", schema::<super::score::Output>()),
