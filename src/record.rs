@@ -19,7 +19,7 @@ mod replayed;
 
 pub use captured::{Captured, Fingerprints, Tool};
 pub use ndjson::MAX_LINE;
-pub use replayed::{ReplaySummary, ReplayedRow};
+pub use replayed::{Faults, ReplaySummary, ReplayTally, ReplayedRow};
 
 /// The format's version. Raised when a reader of the old format would misread the new one.
 pub const VERSION: u32 = 1;

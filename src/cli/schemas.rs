@@ -32,6 +32,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn all() -> Vec<(&'static str, String)> {
     vec![
         ("bench-publish", schema::<super::bench::Output>()),
+        ("gate", schema::<crate::gate::GateReport>()),
         ("metrics", schema::<crate::metrics::Report>()),
         ("run-record", schema::<crate::record::RunRecord>()),
         ("score", schema::<super::score::Output>()),

@@ -1,5 +1,7 @@
 //! Captured searches that were run again, and how alike the two answers are.
 
+use std::fmt::{Display, Write};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -125,30 +127,83 @@ pub struct ReplaySummary {
     pub latency_ratio: Option<f64>,
 }
 
-impl ReplaySummary {
-    /// Summarises rows; each speaks for itself, whatever its id.
-    pub fn of(rows: &[ReplayedRow]) -> Self {
-        let values =
-            |of: &dyn Fn(&ReplayedRow) -> Option<f64>| -> Vec<f64> { rows.iter().filter_map(of).collect() };
-        let mean = |of: &dyn Fn(&ReplayedRow) -> Option<f64>| stats::mean(&values(of));
-        let timed: Vec<(f64, f64)> = rows.iter().filter_map(ReplayedRow::latencies).collect();
-        let (before, now): (Vec<f64>, Vec<f64>) = timed.iter().copied().unzip();
-        let ratio = stats::mean(&before).zip(stats::mean(&now)).map(|(before, now)| now / before);
-        Self {
-            rows_total: rows.len(),
-            rows_replayed: rows.iter().filter(|row| row.replayed()).count(),
-            rows_skipped: rows.iter().filter(|row| row.skip_reason.is_some()).count(),
-            rows_errored: rows
-                .iter()
-                .filter(|row| row.skip_reason.is_none() && row.error_message.is_some())
-                .count(),
-            mean_jaccard: mean(&ReplayedRow::jaccard),
-            top1_stability_rate: mean(&|row| row.top1_match().map(|same| f64::from(u8::from(same)))),
-            mean_latency_delta_ms: mean(&|row| row.latencies().map(|(before, now)| now - before)),
-            rows_over_2x_latency: timed.iter().filter(|(before, now)| *now > 2.0 * before).count(),
-            mean_rank_biased_overlap: mean(&ReplayedRow::rank_biased_overlap),
-            latency_ratio: ratio,
+/// Gathers replayed rows without keeping them: 40 bytes a row, however long its rankings are.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReplayTally {
+    /// Jaccard coefficient of each replayed row.
+    pub jaccard: Vec<f64>,
+    /// 1 for each replayed row whose first document stayed, else 0.
+    pub top1: Vec<f64>,
+    /// Rank-biased overlap of each replayed row.
+    pub rank_biased_overlap: Vec<f64>,
+    /// Milliseconds as captured and now, of each replayed row where both were measured.
+    pub latencies: Vec<(f64, f64)>,
+    /// Rows left out.
+    pub skipped: Faults,
+    /// Rows that failed.
+    pub errored: Faults,
+}
+
+/// Rows that were not replayed: how many, and what the first of them say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Faults {
+    /// How many.
+    pub count: usize,
+    /// `id: reason` of the first five, ` | ` between them.
+    pub first: String,
+}
+
+impl Faults {
+    /// Counts one; `id` names the row or query.
+    pub fn add(&mut self, id: impl Display, reason: &str) {
+        if self.count < 5 {
+            let gap = if self.count > 0 { " | " } else { "" };
+            // Writing to a String cannot fail.
+            let _ = write!(self.first, "{gap}{id}: {reason}");
         }
+        self.count += 1;
+    }
+}
+
+impl ReplayTally {
+    /// Adds a row, which speaks for itself, whatever its id.
+    pub fn add(&mut self, row: &ReplayedRow) {
+        let id = || row.id.map_or_else(|| format!("`{}`", row.query), |id| id.to_string());
+        match (&row.skip_reason, &row.error_message) {
+            (Some(reason), _) => self.skipped.add(id(), reason),
+            (None, Some(message)) => self.errored.add(id(), message),
+            (None, None) => {}
+        }
+        self.jaccard.extend(row.jaccard());
+        self.top1.extend(row.top1_match().map(|same| f64::from(u8::from(same))));
+        self.rank_biased_overlap.extend(row.rank_biased_overlap());
+        self.latencies.extend(row.latencies());
+    }
+
+    /// The summary of all rows so far.
+    pub fn summary(&self) -> ReplaySummary {
+        let (before, now): (Vec<f64>, Vec<f64>) = self.latencies.iter().copied().unzip();
+        let means = stats::mean(&before).zip(stats::mean(&now));
+        ReplaySummary {
+            rows_total: self.jaccard.len() + self.skipped.count + self.errored.count,
+            rows_replayed: self.jaccard.len(),
+            rows_skipped: self.skipped.count,
+            rows_errored: self.errored.count,
+            mean_jaccard: stats::mean(&self.jaccard),
+            top1_stability_rate: stats::mean(&self.top1),
+            mean_latency_delta_ms: means.map(|(before, now)| now - before),
+            rows_over_2x_latency: self.latencies.iter().filter(|(before, now)| *now > 2.0 * before).count(),
+            mean_rank_biased_overlap: stats::mean(&self.rank_biased_overlap),
+            latency_ratio: means.map(|(before, now)| now / before),
+        }
+    }
+}
+
+impl<'a> FromIterator<&'a ReplayedRow> for ReplayTally {
+    fn from_iter<I: IntoIterator<Item = &'a ReplayedRow>>(rows: I) -> Self {
+        let mut tally = Self::default();
+        rows.into_iter().for_each(|row| tally.add(row));
+        tally
     }
 }
 
@@ -190,10 +245,10 @@ mod tests {
             ran(&["a"], &["a"], 100.0, 150.0),
             ran(&["a"], &["a"], 10.0, 20.0),
         ];
-        let summary = ReplaySummary::of(&rows);
+        let summary = ReplayTally::from_iter(&rows).summary();
         assert_eq!(summary.rows_over_2x_latency, 1);
-        assert_eq!(summary.mean_latency_delta_ms, Some(71.0 / 3.0));
-        assert_eq!(summary.latency_ratio, Some(191.0 / 120.0));
+        assert!((summary.mean_latency_delta_ms.expect("was measured") - 71.0 / 3.0).abs() < 1e-9);
+        assert!((summary.latency_ratio.expect("was measured") - 191.0 / 120.0).abs() < 1e-12);
     }
 
     #[test]
@@ -206,14 +261,19 @@ mod tests {
             ReplayedRow::skipped(&captured, "empty query"),
             ReplayedRow::errored(&captured, "no index"),
         ];
-        let summary = ReplaySummary::of(&rows);
+        let summary = ReplayTally::from_iter(&rows).summary();
         let counts = (summary.rows_total, summary.rows_replayed, summary.rows_skipped, summary.rows_errored);
         assert_eq!(counts, (4, 2, 1, 1));
+        let tally = ReplayTally::from_iter(&rows);
+        assert_eq!(
+            (tally.skipped.first.as_str(), tally.errored.first.as_str()),
+            ("1: empty query", "1: no index")
+        );
         assert_eq!(summary.mean_jaccard, Some((1.0 / 3.0 + 1.0) / 2.0));
         assert_eq!(
             (summary.mean_latency_delta_ms, summary.latency_ratio, summary.rows_over_2x_latency),
             (None, None, 0)
         );
-        assert_eq!(ReplaySummary::of(&[]).mean_jaccard, None);
+        assert_eq!(ReplayTally::default().summary().mean_jaccard, None);
     }
 }
