@@ -1,6 +1,7 @@
 //! The project's integration tests: one binary, so that it links once.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod bench;
 mod common;
 mod faults;
 mod harness;

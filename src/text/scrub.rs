@@ -13,8 +13,8 @@
 //! - The scheme `bearer` counts in any letter case (RFC 9110).
 //! - What touches the find (letters before a token, digits behind a domain) does not hide it.
 //!
-//! Time is linear in the text. The expressions run on finite automata, without backtracking, and no stretch of text
-//! lies before more than one find: a find takes all characters that its tail may consist of.
+//! Time is linear in the text. The expressions run on finite automata, without backtracking, and no stretch of
+//! text lies before more than a few finds: a find takes all characters that its tail may consist of.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -112,7 +112,7 @@ impl Family {
     fn find(self, text: &str) -> Vec<Range<usize>> {
         match self {
             Self::Email => find(&EMAIL, text),
-            Self::Phone => find(&PHONE, text),
+            Self::Phone => phones(text),
             Self::Ssn => find(&SSN, text),
             Self::Jwt => find(&JWT, text),
             Self::Bearer => find(&BEARER, text),
@@ -157,25 +157,46 @@ fn compile(pattern: &str) -> Regex {
 fn find(pattern: &Regex, text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(captures) = pattern.captures_at(text, at) {
-        let group = captures.name("find").or_else(|| captures.name("bare"));
-        let range = group.expect("one of the groups takes part in every match").range();
+    while let Some(range) = next(pattern, text, at) {
         at = range.end;
         found.push(range);
     }
     found
 }
 
+/// Telephone numbers. One may begin inside another, of which it is not known where it ends (`+44 20 7946 0958
+/// 555-123-4567`): those that share digits are one find. They are short, so few begin inside each.
+fn phones(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(range) = next(&PHONE, text, at) {
+        at = range.start + 1;
+        join(&mut found, range);
+    }
+    found
+}
+
+fn next(pattern: &Regex, text: &str, at: usize) -> Option<Range<usize>> {
+    let captures = pattern.captures_at(text, at)?;
+    let group = captures.name("find").or_else(|| captures.name("bare"));
+    Some(group.expect("one of the groups takes part in every match").range())
+}
+
+/// Adds a find that starts behind the last one's start.
+fn join(found: &mut Vec<Range<usize>>, range: Range<usize>) {
+    match found.last_mut() {
+        Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+        _ => found.push(range),
+    }
+}
+
 /// Card numbers; those that share digits are one find.
 fn cards(text: &[u8]) -> Vec<Range<usize>> {
     let digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
-    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut found = Vec::new();
     for start in (0..text.len()).filter(|&at| digit(at) && (at == 0 || !digit(at - 1))) {
         let Some(end) = card(text, start) else { continue };
-        match found.last_mut() {
-            Some(last) if start < last.end => last.end = last.end.max(end),
-            _ => found.push(start..end),
-        }
+        join(&mut found, start..end);
     }
     found
 }
@@ -267,6 +288,7 @@ mod tests {
             ("4111111111111111eyJaaaaaaaa.bbbbbbbb.cccccccc", "[REDACTED][REDACTED]"),
             ("4111111111111111bearer aaaaaaaaaa=bearer bbbbbbbbbb", "[REDACTED]Bearer [REDACTED]"),
             ("a@b.cc1@d.ee", "[REDACTED][REDACTED]"),
+            ("+44 20 7946 0958.555.123.4567", "[REDACTED]"),
         ] {
             assert_eq!(scrub(text), scrubbed, "{text}");
         }

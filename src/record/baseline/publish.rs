@@ -113,7 +113,8 @@ fn check_target(from: &Path, to: &Path, force: bool) -> Result<()> {
             to.display()
         )));
     }
-    if there.is_some() && !force {
+    // A device or a pipe has nothing to lose.
+    if to.is_file() && !force {
         return Err(Error::usage(format!("{}: there is a file already", to.display()))
             .with_hint("replace it with --force, or choose another name"));
     }
