@@ -1,9 +1,12 @@
 //! The project's integration tests: one binary, so that it links once.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod ask;
 mod bench;
 mod common;
+mod expansion;
 mod faults;
+mod generator;
 mod harness;
 mod index;
 mod layers;
@@ -13,3 +16,4 @@ mod metrics_trec;
 mod models;
 mod pipeline;
 mod schemas;
+mod server;

@@ -136,12 +136,12 @@ fn list_names_every_model_and_what_the_settings_use() {
     sandbox.settings("[models]\nembedder = \"tiny\"\n[models.custom.tiny]\nrepo = \"acme/tiny\"\n");
     let (out, _) = expect(&mut sandbox.rankgate(&["models", "list"]), 0);
     assert!(out.contains("* tiny") && out.contains("  multilingual-e5-small"), "{out}");
-    assert_eq!(out.matches("missing").count(), 4, "{out}");
+    assert_eq!(out.matches("missing").count(), 5, "{out}");
 
     let (out, _) = expect(&mut sandbox.rankgate(&["models", "list", "--json"]), 0);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(document["version"], 1);
-    assert_eq!(document["models"][3]["source"], "hub: acme/tiny at main");
+    assert_eq!(document["models"][4]["source"], "hub: acme/tiny at main");
     assert_eq!(names(&sandbox.path("home")), [""; 0], "listing writes nothing");
 }
 

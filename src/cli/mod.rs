@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::error::{Error, Result, exit};
 use crate::settings;
 
+mod ask;
 mod bench;
 mod index;
 mod metrics;
@@ -32,6 +33,7 @@ enum Command {
     #[command(subcommand)]
     Models(models::Command),
     Index(index::Args),
+    Ask(ask::Args),
     #[command(subcommand)]
     Bench(bench::Command),
     Metrics(metrics::Args),
@@ -49,6 +51,7 @@ pub fn main() -> ExitCode {
         Command::Models(command) => models::run(command),
         Command::Bench(command) => bench::run(command),
         Command::Index(args) => index::run(args),
+        Command::Ask(args) => ask::run(args),
         Command::Metrics(args) => metrics::run(args),
         Command::Score(args) => score::run(args),
         Command::Search(command) => search::run(command),

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::stats::{SplitMix, mean, normal_quantile};
+use super::stats::{SplitMix, mean, normal_quantile, standard_deviation};
 
 /// As many non-zero differences are tested over all their signs; more are sampled.
 const EXACT: usize = 16;
@@ -131,12 +131,11 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 /// ```
 pub fn minimum_detectable_effect(differences: &[f64], alpha: f64, power: f64) -> Option<f64> {
     let in_range = alpha > 0.0 && alpha <= 0.5 && (0.5..1.0).contains(&power);
-    if differences.len() < 2 || !in_range {
+    if !in_range {
         return None;
     }
-    let (n, centre) = (differences.len() as f64, mean(differences)?);
-    let variance = differences.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (n - 1.0);
-    Some((normal_quantile(1.0 - alpha) + normal_quantile(power)) * (variance / n).sqrt())
+    let error = standard_deviation(differences)? / (differences.len() as f64).sqrt();
+    Some((normal_quantile(1.0 - alpha) + normal_quantile(power)) * error)
 }
 
 #[cfg(test)]

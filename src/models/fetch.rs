@@ -87,6 +87,15 @@ impl Fetch<'_> {
                     self.convert(&path, &files)?;
                 }
             }
+            Build::Requantise(file) => {
+                for part in self.entry.parts {
+                    let path = self.work.join(part.file.name);
+                    if !matches(&path, &part.file)? {
+                        self.part(part, &path)?;
+                    }
+                    self.requantise(&path, &file)?;
+                }
+            }
         }
         // Only space is lost when this fails.
         let _ = fs::remove_dir_all(&self.work);
@@ -146,6 +155,24 @@ impl Fetch<'_> {
              unset RANKGATE_OFFLINE",
             self.entry.name
         ))
+    }
+
+    /// Makes the 8-bit `file` of the GGUF file at `source`. Its hash is proof enough.
+    #[cfg(feature = "local-llm")]
+    fn requantise(&self, source: &Path, file: &PinnedFile) -> Result<()> {
+        let _progress = Progress::start(&format!("converting {}", self.entry.name), 0);
+        let converted = self.work.join(file.name);
+        super::requantise::to_q8_0(source, &converted)?;
+        let mut from = File::open(&converted).map_err(|e| Error::io("read", &converted, e))?;
+        install(&mut from, &self.folder.join(file.name), |size, sha256| {
+            file.check("the converted model", size, sha256)
+        })
+    }
+
+    /// Without the feature the catalogue does not list what would come here.
+    #[cfg(not(feature = "local-llm"))]
+    fn requantise(&self, _: &Path, _: &PinnedFile) -> Result<()> {
+        Err(super::resolve::unknown(self.entry.name, self.settings))
     }
 
     /// Makes model and tokenizer of the E5S1 file at `source`, and checks their vectors before they count.

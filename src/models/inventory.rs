@@ -9,6 +9,7 @@ use super::catalogue::{self, Entry, RUNTIME};
 use super::fake::HASH;
 use super::fetch::{self, Trust};
 use super::folder::{fingerprint, models_folder};
+use super::generator::local_model;
 use super::resolve::unknown;
 use super::{check, hub};
 use crate::error::Result;
@@ -33,7 +34,7 @@ pub enum State {
 pub struct ModelStatus {
     /// Its name in settings and on the command line.
     pub name: String,
-    /// `runtime`, `embedder` or `cross-encoder`.
+    /// `runtime`, `embedder`, `cross-encoder` or `generator`.
     pub role: &'static str,
     /// SPDX identifier; `see hub` for a model of the settings.
     pub licence: String,
@@ -83,11 +84,13 @@ pub fn fetch(name: &str, settings: &ModelSettings) -> Result<ModelStatus> {
     }
 }
 
-/// The names of the models that `settings` need: the runtime, the embedder, the reranker if there is one.
+/// The names of the models that `settings` need: the runtime, the embedder, the reranker if there is one, the
+/// generator if it runs here.
 pub fn needed(settings: &ModelSettings) -> Vec<String> {
     let runtime = (settings.runtime.is_none()).then(|| RUNTIME.to_string());
     let models = [&settings.embedder, &settings.reranker].into_iter().filter(|n| !n.is_empty() && *n != HASH);
-    runtime.into_iter().chain(models.cloned()).collect()
+    let generator = local_model(settings).map(String::from);
+    runtime.into_iter().chain(models.cloned()).chain(generator).collect()
 }
 
 fn statuses(settings: &ModelSettings, trust: Trust) -> Result<Vec<ModelStatus>> {

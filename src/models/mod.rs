@@ -22,6 +22,8 @@ mod logits;
 mod onnx;
 pub mod onnx_writer;
 pub mod progress;
+#[cfg(feature = "local-llm")]
+mod requantise;
 mod reranker;
 mod resolve;
 mod runtime;
@@ -29,10 +31,10 @@ mod support;
 mod vectors;
 mod wheel;
 
-pub use fake::HashEmbedder;
+pub use fake::{HashEmbedder, ScriptedGenerator};
 pub use folder::models_folder;
-pub use generator::{Generated, Generator, Prompt, generator};
-pub use support::{Support, support};
+pub use generator::{Generated, Generator, PresetStatus, Prompt, generator, presets};
+pub use support::{Support, UNRELATED, support};
 
 /// What a text is to an embedder that treats questions and passages differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::catalogue::{self, Entry, RUNTIME, Use};
+use super::catalogue::{self, Entry, GENERATOR, RUNTIME, Use};
 use super::fake::HASH;
 use super::fetch::{Trust, ensure};
 use super::onnx::Files;
@@ -119,8 +119,14 @@ fn wrong_role(name: &str, role: ModelRole) -> Error {
         .with_hint(format!("choose another {key}, or set its `role` in .config/rankgate.toml"))
 }
 
-/// The error for a name that nothing has.
+/// The error for a name that nothing has, in this build.
 pub(super) fn unknown(name: &str, settings: &ModelSettings) -> Error {
+    if name == GENERATOR && !cfg!(feature = "local-llm") {
+        return Error::usage(format!(
+            "model `{name}` needs the feature `local-llm`, which is off in this build"
+        ))
+        .with_hint("build with `--features local-llm`, or choose a preset with a server");
+    }
     let mut known: Vec<&str> =
         catalogue::entries().map(|entry| entry.name).filter(|n| *n != RUNTIME).collect();
     known.extend(settings.custom.keys().map(String::as_str));

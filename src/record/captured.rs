@@ -152,6 +152,9 @@ pub struct Asked {
     /// Structured parts beside the text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<QueryMode>,
+    /// The language of the text, if it was stated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lang: Option<String>,
 }
 
 /// 12 rather than 12.0: the key is an integer where the format comes from.
@@ -221,6 +224,7 @@ impl Captured {
                 rerank: keys.take("rerank")?,
                 graph: keys.take("graph")?,
                 parts: keys.take("parts")?.unwrap_or_default(),
+                lang: keys.take("lang")?,
             },
             stages: keys.take("stages")?.unwrap_or_default(),
             expansion: keys.take("expansion")?,
