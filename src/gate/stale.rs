@@ -37,7 +37,8 @@ pub struct Staleness {
 pub fn stale(baseline: &AllFingerprints, current: &Fingerprints) -> Staleness {
     let mut found = Staleness::default();
     let mut compare = |what: String, then: &BTreeSet<String>, now: Option<&String>| {
-        if !then.is_empty() && !(then.len() == 1 && now.is_some_and(|now| then.contains(now))) {
+        let same = then.len() == 1 && now.is_some_and(|now| then.contains(now));
+        if !then.is_empty() && !same {
             found.differences.push(Difference { what, baseline: then.clone(), current: now.cloned() });
         }
     };

@@ -149,7 +149,7 @@ mod tests {
             p in 0.01f64..0.99,
         ) {
             let of = |a: &[String], b: &[String]| {
-                rank_biased_overlap(a.iter().map(String::as_str), b.iter().map(String::as_str), p).unwrap()
+                rank_biased_overlap(a.iter().map(String::as_str), b.iter().map(String::as_str), p).expect("p is in range")
             };
             let found = of(&first, &second);
             prop_assert!((found - of(&second, &first)).abs() < 1e-12);
