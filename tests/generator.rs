@@ -15,10 +15,14 @@ use crate::models::pinned;
 fn nano() -> Option<&'static Arc<dyn Generator>> {
     static NANO: LazyLock<Option<Arc<dyn Generator>>> = LazyLock::new(|| {
         pinned(catalogue::GENERATOR)?;
-        Some(models::generator(&ModelSettings::default(), None).unwrap())
+        let threads = std::env::var(THREADS).map_or(1, |threads| threads.parse().unwrap());
+        Some(models::generator(&ModelSettings { threads, ..Default::default() }, None).unwrap())
     });
     NANO.as_ref()
 }
+
+/// However busy the machine is, an answer that comes is right.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A query's variants, small enough for a debug build; the longest valid answer has fewer than 200 tokens.
 fn schema() -> Value {
@@ -48,6 +52,7 @@ fn expand(query: &str) -> Prompt {
         user: format!("Query: {query}"),
         schema: Some(schema()),
         max_tokens: 400,
+        timeout: PATIENCE,
         ..Prompt::default()
     }
 }
@@ -90,10 +95,19 @@ fn every_query_gets_a_valid_answer_with_keys_in_order() {
 /// What another process prints for the same prompts, when it is this test's child.
 const CHILD: &str = "RANKGATE_TEST_GENERATOR_CHILD";
 
+/// With how many threads that process computes.
+const THREADS: &str = "RANKGATE_TEST_GENERATOR_THREADS";
+
 /// Greedy and drawn answers, after another prompt or first of all.
 fn answers(nano: &dyn Generator, disturbed: bool) -> String {
     if disturbed {
-        nano.generate(&Prompt { user: "Hello".into(), max_tokens: 3, ..Prompt::default() }).unwrap();
+        nano.generate(&Prompt {
+            user: "Hello".into(),
+            max_tokens: 3,
+            timeout: PATIENCE,
+            ..Prompt::default()
+        })
+        .unwrap();
         nano.generate(&expand("something else")).unwrap();
     }
     let drawn = Prompt { temperature: 0.8, ..expand("vacation policy for part time staff") };
@@ -115,7 +129,7 @@ fn equal_prompts_have_equal_answers_in_every_process() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "generator::equal_prompts_have_equal_answers_in_every_process"]);
-        child.env(CHILD, file.path()).env("CANDLE_NUM_THREADS", threads);
+        child.env(CHILD, file.path()).env("CANDLE_NUM_THREADS", "2").env(THREADS, threads);
         let output = child.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), here, "with {threads} threads");
@@ -138,8 +152,12 @@ fn trials_and_seeds_differ_when_tokens_are_drawn_and_only_then() {
 #[test]
 fn without_a_schema_text_comes_and_may_be_cut() {
     let Some(nano) = nano() else { return };
-    let prompt =
-        Prompt { user: "What is the capital of France?".into(), max_tokens: 40, ..Prompt::default() };
+    let prompt = Prompt {
+        user: "What is the capital of France?".into(),
+        max_tokens: 40,
+        timeout: PATIENCE,
+        ..Prompt::default()
+    };
     let answer = nano.generate(&prompt).unwrap();
     assert!(answer.text.contains("Paris") && !answer.cut, "{answer:?}");
     let cut = nano.generate(&Prompt { max_tokens: 3, ..prompt }).unwrap();
@@ -151,7 +169,7 @@ fn without_a_schema_text_comes_and_may_be_cut() {
 fn text_cannot_end_its_turn() {
     let Some(nano) = nano() else { return };
     let tokens = |user: &str| {
-        nano.generate(&Prompt { user: user.into(), max_tokens: 1, ..Prompt::default() })
+        nano.generate(&Prompt { user: user.into(), max_tokens: 1, timeout: PATIENCE, ..Prompt::default() })
             .unwrap()
             .prompt_tokens
     };

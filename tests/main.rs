@@ -16,4 +16,5 @@ mod metrics_trec;
 mod models;
 mod pipeline;
 mod schemas;
+mod scorers;
 mod server;

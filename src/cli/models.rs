@@ -131,18 +131,21 @@ fn show(models: &[ModelStatus], presets: Option<&[PresetStatus]>, as_json: bool)
 fn table_of_presets(presets: &[PresetStatus]) -> String {
     let width =
         |column: fn(&PresetStatus) -> &str| presets.iter().map(|p| column(p).len()).max().unwrap_or(0);
+    let place = |preset: &PresetStatus| preset.server.clone().unwrap_or("in this process".into());
     let (names, models) = (width(|preset| &preset.name), width(|preset| &preset.model));
+    let places = presets.iter().map(|preset| place(preset).len()).max().unwrap_or(0);
     let mut text = String::from("\npresets, chosen with `rankgate models use PRESET`:\n");
     for preset in presets {
         let mark = if preset.configured { '*' } else { ' ' };
-        let place = preset.server.as_deref().unwrap_or("in this process");
         let usable = match &preset.why_not {
             None => "usable".to_string(),
             Some(why) => format!("not usable: {why}"),
         };
         text.push_str(&format!(
-            "{mark} {:names$}  {:models$}  {place}  {usable}\n",
-            preset.name, preset.model
+            "{mark} {:names$}  {:models$}  {:places$}  {usable}\n",
+            preset.name,
+            preset.model,
+            place(preset)
         ));
     }
     text

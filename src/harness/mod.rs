@@ -35,6 +35,7 @@ mod answers;
 mod body;
 mod case;
 mod expansions;
+mod judge;
 mod libtest;
 mod ordering;
 mod plan;
@@ -56,6 +57,7 @@ pub use case::{BoxError, Case, Context, Example, IntoCases, Judged, Output, Rank
 pub use expansions::{
     Expanded, added_relevant_at, expansion_valid, has_lexical_variants, has_vector_variants, varied,
 };
+pub use judge::{Agreement, Judge, Label, Labelled};
 pub use scorer::{
     Observed, Scored, Scorer, average_precision, latency, ndcg_at, precision_at, recall_at, reciprocal_rank,
     schema_valid, scorer,

@@ -21,6 +21,7 @@
 
 use crate::corpus::Judgments;
 
+pub mod agreement;
 mod evaluate;
 mod formula;
 mod judged;

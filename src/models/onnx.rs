@@ -223,7 +223,7 @@ fn head(text: &str, bytes: usize) -> (&str, bool) {
 }
 
 /// Threads inside one model: as set, else one where tests run in parallel processes, else two if there are.
-pub(super) fn threads(settings: &ModelSettings) -> usize {
+fn threads(settings: &ModelSettings) -> usize {
     match settings.threads {
         0 if std::env::var_os("NEXTEST").is_some() => 1,
         0 => std::thread::available_parallelism().map_or(1, usize::from).min(2),

@@ -14,7 +14,7 @@ use super::vector::VectorHit;
 use crate::corpus::{self, Evidence, Hit, Ranking};
 use crate::error::{Error, Result};
 use crate::models::{self, Embedder, Generator, Reranker};
-use crate::settings::{Fusion, SearchSettings, Settings, Thoroughness};
+use crate::settings::{Fusion, Preset, SearchSettings, Settings, Thoroughness};
 use crate::store::cache::Cache;
 use crate::text::{self, snippet};
 use crate::trace::{Trace, capture};
@@ -39,12 +39,13 @@ pub struct Pipeline {
 impl Pipeline {
     /// Opens the index in `dir` with the models that the settings name; none is loaded before it is needed.
     ///
-    /// What models answer is kept in `cache`, if there is one. Fails when there is no index, when another version
-    /// made it, and when a model is not there and cannot be fetched.
+    /// What models answer is kept in `cache`, if there is one. Queries are expanded by the generator of the preset; by
+    /// rules in a build without the feature `local-llm` whose preset is the local model. Fails when there is no index,
+    /// when another version made it, and when a model is not there and cannot be fetched.
     pub fn open(dir: &Path, settings: &Settings, cache: Option<Arc<Cache>>) -> Result<Self> {
         let embedder = models::embedder(&settings.models, cache.clone())?;
-        let reranker = models::reranker(&settings.models, cache)?;
-        Self::with_models(dir, &settings.search, Some(embedder), reranker)
+        let reranker = models::reranker(&settings.models, cache.clone())?;
+        Self::with_models(dir, &settings.search, Some(embedder), reranker)?.with_preset(settings, cache)
     }
 
     /// Brings the index in `dir` up to date with `corpus` (a folder of documents, or a BEIR folder), then opens it.
@@ -59,15 +60,17 @@ impl Pipeline {
         vectors: bool,
     ) -> Result<Self> {
         let embedder = if vectors { Some(models::embedder(&settings.models, cache.clone())?) } else { None };
-        let reranker = if vectors { models::reranker(&settings.models, cache)? } else { None };
+        let reranker = if vectors { models::reranker(&settings.models, cache.clone())? } else { None };
         let mut bar = IndexBar::new(COLLECTION, dir);
         let documents = corpus::open(corpus).documents()?;
         indexer::build(dir, COLLECTION, documents, embedder.as_deref(), &mut |progress| bar.show(progress))?;
         drop(bar);
-        Self::with_models(dir, &settings.search, embedder, reranker)
+        let pipeline = Self::with_models(dir, &settings.search, embedder, reranker)?;
+        if vectors { pipeline.with_preset(settings, cache) } else { Ok(pipeline) }
     }
 
-    /// Opens the index in `dir` with these models; without an embedder only [`search`](Self::search) works.
+    /// Opens the index in `dir` with these models; without an embedder only [`search`](Self::search) works. Queries
+    /// are expanded by rules, unless a [generator](Self::with_generator) is added.
     pub fn with_models(
         dir: &Path,
         settings: &SearchSettings,
@@ -77,6 +80,15 @@ impl Pipeline {
         let index = IndexReader::open(dir)?;
         let expander = Arc::new(LexicalExpander);
         Ok(Self { index, embedder, reranker, generator: None, expander, settings: settings.clone() })
+    }
+
+    /// The same pipeline with the generator of the settings' preset; as it is where this build cannot run that.
+    fn with_preset(self, settings: &Settings, cache: Option<Arc<Cache>>) -> Result<Self> {
+        let models = &settings.models;
+        if !cfg!(feature = "local-llm") && models.find_preset(&models.preset)? == Preset::Local {
+            return Ok(self);
+        }
+        Ok(self.with_generator(models::generator(models, cache)?))
     }
 
     /// The same pipeline with a language model, for answers and, from now on, for expansion.
@@ -159,14 +171,9 @@ impl Pipeline {
     }
 
     fn hybrid(&self, request: &Request) -> Result<Ranking> {
-        self.check(request)?;
-        let depth = self.depth(request);
-        let words = self.words(request, depth)?;
-        let vector = self.embed(request)?;
-        let meaning = self.meaning(request, &vector, depth)?;
-        let mut lanes = Lanes { words, vector, meaning };
+        let mut lanes = self.lanes(request)?;
         if self.expands(request) {
-            lanes = self.expand(request, lanes, depth)?;
+            lanes = self.expand(request, lanes)?;
         }
         let Lanes { words, vector, meaning } = lanes;
         let mut fused = match request.fusion.unwrap_or(self.settings.fusion) {
@@ -177,6 +184,16 @@ impl Pipeline {
         let agree = words.hits.first().map(|hit| hit.key) == meaning.first().map(|hit| hit.key);
         self.rerank(request, &mut fused, &vector, agree)?;
         self.ranking(request, &fused.candidates)
+    }
+
+    /// What both lanes find for the plain request.
+    pub(super) fn lanes(&self, request: &Request) -> Result<Lanes> {
+        self.check(request)?;
+        let depth = self.depth(request);
+        let words = self.words(request, depth)?;
+        let vector = self.embed(request)?;
+        let meaning = self.meaning(request, &vector, depth)?;
+        Ok(Lanes { words, vector, meaning })
     }
 
     /// How much work this request asks for.

@@ -83,7 +83,9 @@ fn with_preset(text: &str, preset: &str) -> Result<String> {
             models.insert("preset", value(preset));
         }
     }
-    Ok(document.to_string())
+    let new = document.to_string();
+    // The writer ends its lines in one way; the file keeps its own.
+    Ok(if text.contains("\r\n") { new.replace("\r\n", "\n").replace('\n', "\r\n") } else { new })
 }
 
 /// What is stronger than the file that was written, if it names another preset.
@@ -127,6 +129,8 @@ mod tests {
             assert_eq!(with_preset(old, "slim").expect("parses"), new);
             assert_eq!(with_preset(new, "slim").expect("parses"), new, "again");
         }
+        let windows = with_preset("[models] # x\r\nthreads = 1\r\n\r\n[search]\r\n", "slim").expect("parses");
+        assert_eq!(windows, "[models] # x\r\nthreads = 1\r\npreset = \"slim\"\r\n\r\n[search]\r\n");
         let of_others = "[models.presets.mine]\nmodel = \"m\"\n\n# last\n[search]\n";
         let new = with_preset(of_others, "mine").expect("parses");
         let settings: Settings = toml::from_str(&new).expect("settings");

@@ -56,8 +56,8 @@ impl From<Error> for Failure {
 }
 
 impl Client {
-    /// A client of the endpoint `base_url`. Fails when that is no HTTP address, has a user or a query in it, or
-    /// needs the network while that is forbidden.
+    /// A client of the endpoint `base_url`. Fails when that is no HTTP address, has a user or a query in it, would
+    /// carry a key unencrypted to another machine, or needs the network while that is forbidden.
     pub(super) fn new(base_url: &str, key_variable: Option<&str>, offline: bool) -> Result<Self> {
         let shown = without_credentials(base_url);
         let refused = |why: &str| Error::usage(format!("base_url `{shown}`: {why}"));
@@ -73,6 +73,9 @@ impl Client {
             return Err(refused("is not an address").with_hint("it looks like http://127.0.0.1:11434/v1"));
         }
         let loopback = is_loopback(&uri);
+        if key_variable.is_some() && uri.scheme_str() == Some("http") && !loopback {
+            return Err(refused("would carry the key unencrypted").with_hint("use https"));
+        }
         if offline && !loopback {
             return Err(Error::new(
                 ErrorKind::Network,
@@ -129,7 +132,11 @@ impl Client {
     /// Sends `json` to `POST {base_url}{path}` and repeats that at most `retries` times within `limit`, when the
     /// connection was refused or the answer was 429 or 5xx.
     ///
-    /// Reports itself as the stage `request` with the number of attempts. Fails as the module's tests list it.
+    /// Reports itself as the stage `request` with the number of attempts. Fails with
+    /// [`Network`](ErrorKind::Network) when there is no connection, or 429, 5xx or a redirect was the last answer;
+    /// [`Access`](ErrorKind::Access) for 401 and 403; [`NotFound`](ErrorKind::NotFound) for 404;
+    /// [`Model`](ErrorKind::Model) for another status and a body that is cut, too large or no text;
+    /// [`Timeout`](ErrorKind::Timeout) after `limit`.
     pub(super) fn post(
         &self,
         path: &str,
@@ -340,6 +347,15 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Usage, "{url}");
             let said = format!("{error} {error:?}");
             assert!(!said.contains("hunt"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_key_leaves_this_machine_only_encrypted() {
+        let error = Client::new("http://10.0.0.1/v1", Some("KEY"), false).expect_err("in the clear");
+        assert!(error.report().contains("use https"), "{error}");
+        for url in ["https://example.org/v1", "http://127.0.0.1:1/v1"] {
+            assert!(Client::new(url, Some("KEY"), false).is_ok(), "{url}");
         }
     }
 

@@ -13,7 +13,6 @@ use crate::corpus::hex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::models::catalogue::{self, Entry, GENERATOR};
 use crate::models::fetch::{Trust, ensure};
-use crate::models::onnx;
 use crate::models::resolve::unknown;
 use crate::settings::ModelSettings;
 
@@ -70,7 +69,7 @@ impl Generator for LocalGenerator {
             let folder = ensure(self.entry, &self.settings, Trust::Size, |_, _, _| Ok(()))?;
             Model::load(&folder.join(self.entry.files()[0].name)).map_err(named)
         })?;
-        threads::with(onnx::threads(&self.settings), || model.answer(prompt)).map_err(named)
+        threads::with(self.settings.threads, || model.answer(prompt)).map_err(named)
     }
 }
 

@@ -131,7 +131,7 @@ fn prompt(ask: &AskRequest, question: &Question, evidence: &Evidence, passages: 
 fn user(passages: &[Passage], question: &str) -> String {
     format!(
         "{}Question: {}",
-        framed(passages, question).text,
+        framed(passages, question),
         question.split_whitespace().collect::<Vec<_>>().join(" ")
     )
 }

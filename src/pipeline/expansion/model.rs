@@ -19,57 +19,110 @@ const LONGEST: usize = 400;
 /// Enough for the longest answer that the bounds allow, three bytes a character and a token a byte.
 const MAX_TOKENS: u32 = 1536;
 
-/// What the model is told, and one worked example: without one, a small model repeats itself until it is cut.
+/// What the model is told, and worked examples on different subjects: without any, a small model repeats itself until
+/// it is cut; with one, it repeats the example; in another language, it answers in that.
 struct Template {
     language: &'static str,
     system: &'static str,
-    query: &'static str,
-    answer: [&'static str; 5],
+    examples: [Example; 3],
 }
+
+/// A query, two questions, two sets of keywords and an answer.
+type Example = [&'static str; 6];
 
 const ENGLISH: Template = Template {
     language: "en",
-    system: "You help a search engine. For the user's query write JSON: lexicalQueries, two other sets of keywords \
-             for the same subject; vectorQueries, two other ways to ask the same; hyde, one sentence that could \
-             answer it. Keep names and numbers as they are.",
-    query: "printer stuck after a paper jam",
-    answer: [
-        "paper jam clear print queue",
-        "restart printer spooler",
-        "How do I get the printer to work again when paper got stuck?",
-        "What should I do when printing stops because of jammed paper?",
-        "Remove the jammed paper and restart the spooler, so that waiting jobs are printed.",
+    system: "Expand the search query. Keep to its words and its language. vectorQueries ask the same in other words, \
+             lexicalQueries are its keywords, hyde is a sentence that answers it.",
+    examples: [
+        [
+            "printer stuck after a paper jam",
+            "How do I fix a printer after a paper jam?",
+            "What to do when the printer is stuck?",
+            "printer paper jam fix",
+            "clear stuck printer",
+            "When the printer is stuck after a paper jam, remove the paper and start the printer again.",
+        ],
+        [
+            "which trains run on sunday evening",
+            "What is the train timetable on Sunday evening?",
+            "When do trains run on Sunday?",
+            "train timetable sunday",
+            "trains sunday evening",
+            "On Sunday evening trains run every hour until midnight.",
+        ],
+        [
+            "max upload size for photos",
+            "How large may an uploaded photo be?",
+            "What is the size limit for photos?",
+            "photo upload limit",
+            "maximum photo size",
+            "Uploaded photos may have a maximum size of 20 MB.",
+        ],
     ],
 };
 
 const GERMAN: Template = Template {
     language: "de",
-    system: "Du hilfst einer Suchmaschine. Schreibe zur Anfrage JSON: lexicalQueries, zweimal andere Stichwörter zum \
-             selben Thema; vectorQueries, zweimal dieselbe Frage in anderen Worten; hyde, ein Satz, der sie \
-             beantworten könnte. Namen und Zahlen bleiben, wie sie sind.",
-    query: "Drucker hängt nach Papierstau",
-    answer: [
-        "Papierstau beheben Druckwarteschlange",
-        "Druckdienst neu starten",
-        "Wie bringe ich den Drucker wieder zum Laufen, wenn Papier klemmt?",
-        "Was ist zu tun, wenn ein Papierstau das Drucken anhält?",
-        "Das gestaute Papier entfernen und den Druckdienst neu starten, dann werden wartende Aufträge gedruckt.",
+    system: "Erweitere die Suchanfrage. Bleibe bei ihren Wörtern und ihrer Sprache. vectorQueries fragen dasselbe in \
+             anderen Worten, lexicalQueries sind ihre Stichwörter, hyde ist ein Satz, der sie beantwortet.",
+    examples: [
+        [
+            "Drucker hängt nach Papierstau",
+            "Wie behebe ich einen Papierstau im Drucker?",
+            "Was tun, wenn der Drucker hängt?",
+            "Papierstau Drucker beheben",
+            "Drucker hängt",
+            "Wenn der Drucker nach einem Papierstau hängt, das Papier entfernen und den Drucker neu starten.",
+        ],
+        [
+            "Wie viel Urlaub habe ich im ersten Jahr?",
+            "Wie viele Urlaubstage gibt es im ersten Jahr?",
+            "Welchen Anspruch auf Urlaub habe ich?",
+            "Urlaub erstes Jahr",
+            "Urlaubstage Anspruch",
+            "Im ersten Jahr hat man Anspruch auf 24 Tage Urlaub.",
+        ],
+        [
+            "maximale Größe für Fotos beim Hochladen",
+            "Wie groß dürfen hochgeladene Fotos sein?",
+            "Welche Grenze gilt für die Größe von Fotos?",
+            "Fotos maximale Größe",
+            "Fotos hochladen Grenze",
+            "Hochgeladene Fotos dürfen eine maximale Größe von 20 MB haben.",
+        ],
     ],
 };
 
-/// For every other language: instructions in English, an example that keeps the query's language.
+/// For every other language: instructions in English, examples that keep their query's language.
 const MULTILINGUAL: Template = Template {
     language: "",
-    system: "You help a search engine. For the user's query write JSON in the language of the query: \
-             lexicalQueries, two other sets of keywords for the same subject; vectorQueries, two other ways to ask \
-             the same; hyde, one sentence that could answer it. Keep names and numbers as they are.",
-    query: "imprimante bloquée après un bourrage papier",
-    answer: [
-        "bourrage papier vider file d'impression",
-        "redémarrer service d'impression",
-        "Comment remettre l'imprimante en marche quand le papier est coincé ?",
-        "Que faire quand un bourrage arrête l'impression ?",
-        "Retirer le papier coincé et redémarrer le service, puis les travaux en attente sont imprimés.",
+    system: ENGLISH.system,
+    examples: [
+        [
+            "imprimante bloquée après un bourrage papier",
+            "Comment réparer l'imprimante après un bourrage papier ?",
+            "Que faire quand l'imprimante est bloquée ?",
+            "bourrage papier imprimante",
+            "imprimante bloquée",
+            "Après un bourrage papier, retirer le papier et redémarrer l'imprimante bloquée.",
+        ],
+        [
+            "qué trenes hay el domingo por la tarde",
+            "¿Cuál es el horario de trenes del domingo?",
+            "¿A qué hora salen los trenes el domingo por la tarde?",
+            "horario trenes domingo",
+            "trenes domingo tarde",
+            "El domingo por la tarde los trenes salen cada hora.",
+        ],
+        [
+            "照片上传大小限制",
+            "上传的照片最大可以是多少?",
+            "照片的大小有什么限制?",
+            "照片 大小 限制",
+            "上传 照片 最大",
+            "上传的照片最大为 20 MB。",
+        ],
     ],
 };
 
@@ -79,14 +132,17 @@ impl Template {
         [&ENGLISH, &GERMAN].into_iter().find(|known| known.language == primary).unwrap_or(&MULTILINGUAL)
     }
 
-    fn example(&self) -> (String, String) {
-        let [first, second, question, other, hyde] = self.answer;
-        let answer = json!({
-            "lexicalQueries": [first, second],
-            "vectorQueries": [question, other],
-            "hyde": hyde,
-        });
-        (self.query.into(), answer.to_string())
+    /// Queries with their answers.
+    fn worked(&self) -> Vec<(String, String)> {
+        let worked = |[query, question, other, words, more, hyde]: Example| {
+            let answer = json!({
+                "vectorQueries": [question, other],
+                "lexicalQueries": [words, more],
+                "hyde": hyde,
+            });
+            (query.to_string(), answer.to_string())
+        };
+        self.examples.map(worked).into()
     }
 }
 
@@ -101,11 +157,12 @@ fn bounds() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "lexicalQueries": texts(60),
+            // Questions first: from a sentence, a small model finds its keywords better than the other way round.
             "vectorQueries": texts(90),
+            "lexicalQueries": texts(60),
             "hyde": {"type": "string", "minLength": 3, "maxLength": 200},
         },
-        "required": ["lexicalQueries", "vectorQueries", "hyde"],
+        "required": ["vectorQueries", "lexicalQueries", "hyde"],
         "additionalProperties": false,
     })
 }
@@ -130,7 +187,7 @@ impl ModelExpander {
         }
         Prompt {
             system: template.system.into(),
-            examples: vec![template.example()],
+            examples: template.worked(),
             user,
             schema: Some(bounds()),
             max_tokens: MAX_TOKENS,
@@ -192,18 +249,19 @@ mod tests {
         assert_eq!(system("Wie lange hält der Diesel?", None), GERMAN.system);
         assert_eq!(system("how long does it last", None), ENGLISH.system);
         assert_eq!(system("DEC-0054", None), ENGLISH.system);
-        assert_eq!(system("drain 一直卡住怎么处理", None), MULTILINGUAL.system);
         assert_eq!(system("DEC-0054", Some("de-AT")), GERMAN.system);
+        assert_eq!(Template::of(language_of("drain 一直卡住怎么处理")).examples, MULTILINGUAL.examples);
     }
 
     #[test]
     fn the_examples_keep_the_bounds_they_teach() {
         let bounds = jsonschema::validator_for(&bounds()).expect("a schema");
         for template in [&ENGLISH, &GERMAN, &MULTILINGUAL] {
-            let answer = template.example().1;
-            let value: Value = serde_json::from_str(&answer).expect("is JSON");
-            assert!(bounds.is_valid(&value), "{answer}");
-            parse(&answer).expect("an expansion");
+            for (_, answer) in template.worked() {
+                let value: Value = serde_json::from_str(&answer).expect("is JSON");
+                assert!(bounds.is_valid(&value), "{answer}");
+                parse(&answer).expect("an expansion");
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::super::bm25::{LexicalHit, LexicalResult};
-use super::super::query::Pipeline;
+use super::super::query::{Pipeline, traced};
 use super::super::request::{Expand, Request};
 use super::super::vector::VectorHit;
 use super::{Expander, ExpansionRequest, LexicalExpander, ModelExpander, SEPARATOR, guard, signal};
@@ -14,6 +14,7 @@ use crate::corpus::{Expansion, Mode};
 use crate::error::{Error, Result};
 use crate::models::TextRole;
 use crate::text;
+use crate::trace::Trace;
 
 /// What all lexical variants together count beside the query's words.
 const LEXICAL: f32 = 0.25;
@@ -37,18 +38,26 @@ pub(in super::super) struct Lanes {
 }
 
 impl Pipeline {
+    /// What [`query`](Self::query) would search for beside the text of `request`, even if it were sure without it.
+    ///
+    /// Fails like `query`, and when the expander does.
+    pub fn expansion(&self, request: &Request) -> Result<(Expansion, Trace)> {
+        traced(|| {
+            let lanes = self.lanes(request)?;
+            let span = expansion_span();
+            let _entered = span.enter();
+            self.propose(request, &*self.expander_of(request)?, &lanes, &span)
+        })
+    }
+
     /// The lanes with what an expansion adds to them; as they are when nothing is expanded.
     ///
     /// A failing expander fails no search: the stage says `error`, and the plain query is searched.
-    pub(in super::super) fn expand(
-        &self,
-        request: &Request,
-        mut lanes: Lanes,
-        limit: usize,
-    ) -> Result<Lanes> {
-        let Some(expansion) = self.expansion(request, &lanes)? else { return Ok(lanes) };
+    pub(in super::super) fn expand(&self, request: &Request, mut lanes: Lanes) -> Result<Lanes> {
+        let Some(expansion) = self.wanted_expansion(request, &lanes)? else { return Ok(lanes) };
         let span = info_span!("variants", lexical = Empty, vector = Empty, near = Empty, hyde = Empty);
         let _entered = span.enter();
+        let limit = self.depth(request);
         self.add_words(request, &mut lanes.words, &expansion, limit)?;
         span.record("lexical", expansion.lexical_queries.len());
         if self.add_vectors(&mut lanes, &expansion, &span)? {
@@ -58,41 +67,40 @@ impl Pipeline {
     }
 
     /// The expansion of the request; `None` when it is not needed, replaced by the request's own parts, or failed.
-    fn expansion(&self, request: &Request, lanes: &Lanes) -> Result<Option<Expansion>> {
-        let span = info_span!(
-            "expansion",
-            expander = Empty,
-            key = Empty,
-            model = Empty,
-            lexical = Empty,
-            vector = Empty,
-            hyde = Empty,
-            skipped = Empty,
-            needless = Empty,
-            error = Empty,
-        );
+    fn wanted_expansion(&self, request: &Request, lanes: &Lanes) -> Result<Option<Expansion>> {
+        let span = expansion_span();
         let _entered = span.enter();
         if !request.modes.is_empty() {
             // They are in the lanes already.
             span.record("expander", "request");
-            let parts = |mode| request.parts(mode).map(str::to_string).collect();
-            let hyde = request.parts(Mode::Hyde).next().map(str::to_string);
-            let own = Expansion {
-                lexical_queries: parts(Mode::Term),
-                vector_queries: parts(Mode::Intent),
-                hyde,
-                notes: None,
-            };
-            record(&span, &own);
+            record(&span, &own(request));
             return Ok(None);
         }
         let expander = self.expander_of(request)?;
-        span.record("expander", expander.name());
         if signal::is_strong(&lanes.words, &lanes.meaning) {
+            span.record("expander", expander.name());
             span.record("skipped", "words and meaning are sure of the first document");
             span.record("needless", true);
             return Ok(None);
         }
+        match self.propose(request, &*expander, lanes, &span) {
+            Ok(expansion) => Ok(Some(expansion)),
+            Err(error) => {
+                span.record("error", error.report());
+                Ok(None)
+            }
+        }
+    }
+
+    /// What `expander` proposes, as far as the guardrails let it through.
+    fn propose(
+        &self,
+        request: &Request,
+        expander: &dyn Expander,
+        lanes: &Lanes,
+        span: &Span,
+    ) -> Result<Expansion> {
+        span.record("expander", expander.name());
         let feedback = self.feedback_passages(lanes)?;
         let asked = ExpansionRequest {
             query: &request.text,
@@ -109,19 +117,12 @@ impl Pipeline {
         if !model.is_empty() {
             span.record("model", model);
         }
-        let proposed = match expander.expand(&asked) {
-            Ok(proposed) => proposed,
-            Err(error) => {
-                span.record("error", error.report());
-                return Ok(None);
-            }
-        };
-        // Farther from the query than the best passage is another subject.
-        let bar = lanes.meaning.first().map_or(f32::INFINITY, |hit| hit.score);
-        let near = |text: &str| Ok(self.closeness(text, TextRole::Query, &lanes.vector)?.1 >= bar);
+        let proposed = expander.expand(&asked)?;
+        span.record("proposed", proposed.lexical_queries.len() + proposed.vector_queries.len());
+        let near = |text: &str| Ok(self.closeness(text, TextRole::Query, &lanes.vector)?.1 >= bar(lanes));
         let expansion = guard(&request.text, request.lang.as_deref(), proposed, near)?;
-        record(&span, &expansion);
-        Ok(Some(expansion))
+        record(span, &expansion);
+        Ok(expansion)
     }
 
     /// Who expands this request.
@@ -171,13 +172,10 @@ impl Pipeline {
 
     /// Moves the query's vector towards those variants that are near it; false when none is.
     fn add_vectors(&self, lanes: &mut Lanes, expansion: &Expansion, span: &Span) -> Result<bool> {
-        let bar = lanes.meaning.first().map_or(f32::INFINITY, |hit| hit.score);
+        let bar = bar(lanes);
         let mut near = Vec::new();
         for variant in &expansion.vector_queries {
             let (vector, cosine) = self.closeness(variant, TextRole::Query, &lanes.vector)?;
-            if std::env::var_os("DEBUG_EXP").is_some() {
-                eprintln!("  v {cosine:.3} bar {bar:.3} {variant}");
-            }
             if cosine >= bar {
                 near.push(vector);
             }
@@ -190,9 +188,6 @@ impl Pipeline {
         near.iter().for_each(|vector| add(&mut sum, vector, weight));
         if let Some(answer) = &expansion.hyde {
             let (vector, cosine) = self.closeness(answer, TextRole::Passage, &lanes.vector)?;
-            if std::env::var_os("DEBUG_EXP").is_some() {
-                eprintln!("  h {cosine:.3} bar {bar:.3} {answer}");
-            }
             let near = cosine >= bar;
             span.record("hyde", near);
             any |= near;
@@ -229,6 +224,38 @@ fn strengthen(found: &mut LexicalResult, more: &[LexicalHit], weight: f32, top: 
             None => found.hits.push(LexicalHit { score: scale * hit.score, matched: 0.0, ..*hit }),
         }
     }
+}
+
+/// How near a variant must be to the query: as near as the best passage. What is farther is another subject.
+fn bar(lanes: &Lanes) -> f32 {
+    lanes.meaning.first().map_or(f32::INFINITY, |hit| hit.score)
+}
+
+/// The parts of the request itself.
+fn own(request: &Request) -> Expansion {
+    let parts = |mode| request.parts(mode).map(str::to_string).collect();
+    Expansion {
+        lexical_queries: parts(Mode::Term),
+        vector_queries: parts(Mode::Intent),
+        hyde: request.parts(Mode::Hyde).next().map(str::to_string),
+        notes: None,
+    }
+}
+
+fn expansion_span() -> Span {
+    info_span!(
+        "expansion",
+        expander = Empty,
+        key = Empty,
+        model = Empty,
+        proposed = Empty,
+        lexical = Empty,
+        vector = Empty,
+        hyde = Empty,
+        skipped = Empty,
+        needless = Empty,
+        error = Empty,
+    )
 }
 
 fn record(span: &Span, expansion: &Expansion) {

@@ -81,3 +81,46 @@ impl Reading {
 pub(super) fn failed(e: candle_core::Error) -> Error {
     Error::new(ErrorKind::Model, "cannot run").with_source(e.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::catalogue::{self, GENERATOR};
+    use crate::models::fetch::{Trust, ensure};
+    use crate::models::generator::local::tokens::Vocabulary;
+
+    /// What was read before counts, and how it was divided does not, but for rounding.
+    #[test]
+    fn reading_in_pieces_gives_the_scores_of_reading_at_once() {
+        let entry = catalogue::find(GENERATOR).expect("is in the catalogue");
+        let Ok(folder) = ensure(entry, &Default::default(), Trust::Size, |_, _, _| Ok(())) else {
+            eprintln!("skipped: {GENERATOR} cannot be fetched");
+            return;
+        };
+        let mut file = std::fs::File::open(folder.join("model.gguf")).expect("is there");
+        let content = Content::read(&mut file).expect("is GGUF");
+        let vocabulary = Vocabulary::read(&content).expect("has a vocabulary");
+        let mut llama = Llama::read(content, &mut file).expect("is a model");
+        let text = "The capital of France is Paris. The capital of Italy is Rome. The capital of Japan is Tokyo. The \
+                    capital of Spain is";
+        let tokens = vocabulary.tokens(text).expect("are tokens");
+        assert!(tokens.len() > CHUNK);
+        let mut whole = Reading { weights: llama.weights.clone(), tokens: 0 };
+        let whole = whole.forward(&tokens).expect("runs");
+        for cut in [3, CHUNK + 1] {
+            let mut reading = llama.after(&tokens[..cut], &|| Ok(())).expect("runs");
+            let scores = reading.read(&tokens[cut..], &|| Ok(())).expect("runs");
+            assert_eq!(vocabulary.text(&[best(&scores)]), " Madrid");
+            // Scores are about 10 apart; each reading rounds its activations to eight bits.
+            let apart = whole.iter().zip(&scores).map(|(a, b)| (a - b).abs()).sum::<f32>();
+            assert!(apart < 0.3 * whole.len() as f32, "{apart}");
+            let again = llama.after(&tokens[..cut], &|| Ok(())).expect("is kept");
+            assert_eq!(again.clone().read(&tokens[cut..], &|| Ok(())).expect("runs"), scores);
+        }
+        assert_eq!(llama.beginnings.len(), 2);
+    }
+
+    fn best(scores: &[f32]) -> u32 {
+        (0..).zip(scores).fold((0, f32::MIN), |best, (t, &s)| if s > best.1 { (t, s) } else { best }).0
+    }
+}

@@ -10,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 use candle_core::utils::barrier_pool;
 
-/// Runs `work`, with all threads of candle's pool if `threads` allows so many, else with one.
+/// Runs `work`, with all threads of candle's pool if `threads` allows so many, else with one. So 0, which leaves
+/// the choice to a model, is one thread: the gain of a second is small, and the loss on a busy machine is not.
 pub(super) fn with<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     let helpers = barrier_pool().n_workers();
     if helpers == 0 || helpers < threads {
