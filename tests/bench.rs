@@ -73,7 +73,7 @@ fn publish_says_what_it_wrote_and_exits_as_documented() {
 #[cfg(unix)]
 #[test]
 fn a_kill_never_leaves_half_a_baseline() {
-    let folder = Folder::with(2_000);
+    let folder = Folder::with(500);
     let started = Instant::now();
     assert_eq!(folder.run(&[]).0, Some(0));
     let whole_run = started.elapsed();
@@ -91,7 +91,7 @@ fn a_kill_never_leaves_half_a_baseline() {
             kept += 1;
         } else {
             let baseline = Baseline::open(&target).unwrap();
-            assert_eq!((baseline.header.label.as_str(), baseline.header.row_count), ("new", 2_000));
+            assert_eq!((baseline.header.label.as_str(), baseline.header.row_count), ("new", 500));
             std::fs::write(&target, &old).unwrap();
             replaced += 1;
         }
