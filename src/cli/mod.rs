@@ -12,6 +12,7 @@ use crate::error::{Error, Result, exit};
 use crate::settings;
 
 mod ask;
+mod bench;
 mod index;
 mod metrics;
 mod models;
@@ -33,6 +34,8 @@ enum Command {
     Models(models::Command),
     Index(index::Args),
     Ask(ask::Args),
+    #[command(subcommand)]
+    Bench(bench::Command),
     Metrics(metrics::Args),
     Score(score::Args),
     #[command(flatten)]
@@ -46,6 +49,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Models(command) => models::run(command),
+        Command::Bench(command) => bench::run(command),
         Command::Index(args) => index::run(args),
         Command::Ask(args) => ask::run(args),
         Command::Metrics(args) => metrics::run(args),

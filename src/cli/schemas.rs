@@ -33,7 +33,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn all() -> Vec<(&'static str, String)> {
     vec![
         ("ask", schema::<super::ask::Output>()),
+        ("bench-publish", schema::<super::bench::Output>()),
         ("expansion", pretty(&crate::pipeline::expansion::schema())),
+        ("gate", schema::<crate::gate::GateReport>()),
         ("metrics", schema::<crate::metrics::Report>()),
         ("run-record", schema::<crate::record::RunRecord>()),
         ("score", schema::<super::score::Output>()),

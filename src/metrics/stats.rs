@@ -5,6 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::significance::paired_randomisation;
+
 /// A range that holds the true value in a stated share of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
@@ -117,42 +119,12 @@ pub fn paired_difference(
 /// assert!((p - 2.0 / 64.0).abs() < 1e-12);
 /// ```
 pub fn randomisation_p(before: &[f64], after: &[f64], seed: u64) -> Option<f64> {
-    const EXACT: usize = 16;
-    const DRAWS: u64 = 20_000;
-    if before.len() != after.len() || before.is_empty() {
+    const DRAWS: usize = 20_000;
+    if before.len() != after.len() {
         return None;
     }
-    let mut differences: Vec<f64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
-    if differences.iter().any(|difference| !difference.is_finite()) {
-        return None;
-    }
-    // Whichever sign it has, a difference of 0 adds nothing.
-    differences.retain(|difference| *difference != 0.0);
-    // Decimal fractions that are equal on paper differ in their last bits.
-    let observed = differences.iter().sum::<f64>().abs() - 1e-9;
-    let as_extreme = |signs: &mut dyn FnMut(usize) -> bool| {
-        let sum: f64 = differences.iter().enumerate().map(|(i, d)| if signs(i) { *d } else { -d }).sum();
-        u64::from(sum.abs() >= observed)
-    };
-    let n = differences.len();
-    if n <= EXACT {
-        let all = 1u64 << n;
-        let extreme: u64 = (0..all).map(|pattern| as_extreme(&mut |i| pattern >> i & 1 == 1)).sum();
-        return Some(extreme as f64 / all as f64);
-    }
-    let mut random = SplitMix(seed);
-    let extreme: u64 = (0..DRAWS)
-        .map(|_| {
-            let mut bits = 0;
-            as_extreme(&mut |i| {
-                if i % 64 == 0 {
-                    bits = random.next();
-                }
-                bits >> (i % 64) & 1 == 1
-            })
-        })
-        .sum();
-    Some((extreme + 1) as f64 / (DRAWS + 1) as f64)
+    let differences: Vec<f64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
+    Some(paired_randomisation(&differences, DRAWS, seed)?.two_sided)
 }
 
 /// The standard deviation of a sample, with n − 1 below the line; `None` for fewer than two values.
@@ -188,7 +160,7 @@ pub fn wilson_interval(successes: usize, n: usize, level: f64) -> Option<Interva
 }
 
 /// The value that a standard normal variable stays below with probability `p`, for 0.5 ≤ `p` < 1.
-fn normal_quantile(p: f64) -> f64 {
+pub(super) fn normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (0.0, 9.0);
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
@@ -209,10 +181,10 @@ fn normal_cdf(x: f64) -> f64 {
 }
 
 /// Steele, Lea and Flood's generator (2014): one number of state, good enough to draw samples.
-struct SplitMix(u64);
+pub(super) struct SplitMix(pub(super) u64);
 
 impl SplitMix {
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

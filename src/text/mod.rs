@@ -1,10 +1,11 @@
-//! Text: normal forms, words of any script, stems, the query grammar, chunks and snippets.
+//! Text: normal forms, words of any script, stems, the query grammar, chunks, snippets, personal data.
 
 mod chunk;
 mod cited;
 mod function_words;
 mod grammar;
 mod normalize;
+mod scrub;
 mod snippet;
 mod stem;
 mod telling;
@@ -15,6 +16,7 @@ pub use cited::{citations, sentences, uncited};
 pub use function_words::{is_function_word, language_of};
 pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
+pub use scrub::{Family, Pii, find_pii, scrub};
 pub use snippet::snippet;
 pub use stem::{DEFAULT_LANGUAGE, stem};
 pub use telling::{TellingKind, TellingWord, negates, telling};
