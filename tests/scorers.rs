@@ -107,8 +107,8 @@ fn the_local_model_is_held_against_the_labels() {
     // Kept beside what the evals computed: 29 ratings take minutes, and do not change.
     let cache = Arc::new(Cache::open(&data.join("judge.db")).unwrap());
     let nano = models::generator(&Default::default(), Some(cache)).unwrap();
-    let judge = judge(nano).evidence(1500);
-    let agreement = judge.agreement().unwrap().clone();
+    let judge = judge(nano).evidence(1500).timeout(std::time::Duration::from_secs(1800));
+    let agreement = judge.agreement().unwrap_or_else(|| panic!("{:?}", scored(&judge))).clone();
     eprintln!("nano as a judge: {agreement:?}");
     assert_eq!((agreement.answers, agreement.unreadable), (labels().len(), 0));
     let kappas = [agreement.relevance, agreement.groundedness, agreement.completeness];

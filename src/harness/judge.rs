@@ -4,6 +4,7 @@
 //! answers. Until then it informs: its scores are shown and kept out of every verdict.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -18,7 +19,7 @@ mod labels;
 mod prompt;
 
 pub use labels::{Agreement, Label, Labelled};
-use prompt::{Rated, rate};
+use prompt::{Rated, Rating, rate};
 
 /// Rates answers by relevance, groundedness and completeness, each from 0 to 1; the score is their mean.
 ///
@@ -51,6 +52,7 @@ pub struct Judge {
     labels: Arc<[Labelled]>,
     needed: f64,
     evidence: usize,
+    timeout: Duration,
     state: Arc<OnceLock<State>>,
 }
 
@@ -72,6 +74,7 @@ impl Judge {
             labels: Arc::new([]),
             needed: f64::INFINITY,
             evidence: 6000,
+            timeout: Duration::from_secs(60),
             state: Arc::default(),
         }
     }
@@ -88,6 +91,12 @@ impl Judge {
     #[must_use]
     pub fn evidence(self, bytes: usize) -> Self {
         Self { evidence: bytes, state: Arc::default(), ..self }
+    }
+
+    /// How long one rating may take: 60 seconds unless set.
+    #[must_use]
+    pub fn timeout(self, limit: Duration) -> Self {
+        Self { timeout: limit, state: Arc::default(), ..self }
     }
 
     /// Opens, tries and calibrates the judge now. Belongs into the eval's [`setup`](super::Eval::setup), which has
@@ -127,7 +136,7 @@ impl Judge {
         if let Some(reason) = &answer.abstained {
             return Scored::skipped(format!("no answer was given: {reason}"));
         }
-        let rating = match rate(&**generator, &Rated { question, answer, topics }, self.evidence) {
+        let rating = match self.rate(&**generator, question, answer, topics) {
             Ok(rating) => rating,
             Err(error) => return Scored::Failed(error.report()),
         };
@@ -142,6 +151,16 @@ impl Judge {
         }
     }
 
+    fn rate(
+        &self,
+        generator: &dyn Generator,
+        question: &str,
+        answer: &Answer,
+        topics: &[Vec<String>],
+    ) -> Result<Rating> {
+        rate(generator, &Rated { question, answer, topics }, self.evidence, self.timeout)
+    }
+
     fn state(&self) -> &State {
         self.state.get_or_init(|| match (self.open)() {
             Ok(None) => State::Absent("none is configured".into()),
@@ -153,7 +172,7 @@ impl Judge {
     /// Rates the labelled answers, or one of no matter, to see that the generator answers.
     fn try_out(&self, generator: Arc<dyn Generator>) -> Result<State> {
         let rate = |question: &str, answer: &Answer| {
-            match rate(&*generator, &Rated { question, answer, topics: &[] }, self.evidence) {
+            match self.rate(&*generator, question, answer, &[]) {
                 Ok(rating) => Ok(Some(rating)),
                 // It is there, and what it says cannot be read.
                 Err(error) if error.kind() == ErrorKind::Model => Ok(None),

@@ -114,7 +114,8 @@ pub fn register(suite: &mut Suite) {
         .subject(|case, _| answer(case))
         .score(citations_present())
         .score(citations_valid())
-        .score(grounded(|| Ok(Some(Arc::new(HashEmbedder::default())))))
+        // Of the labelled answers, in seven languages and by words alone: it stands at 0.79.
+        .score(grounded(|| Ok(Some(Arc::new(HashEmbedder::default())))).at_least(0.7))
         .score(topic_coverage(|case: &Asked| &case.expected))
         .score(not_echo())
         .score(abstention(|case: &Asked| !case.expected.is_empty()))

@@ -1,5 +1,7 @@
 //! What a judge is asked, and how its answer is read.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -48,7 +50,12 @@ pub struct Rated<'a> {
 ///
 /// Fails as the generator does, and when the answer is not the JSON that was asked for, or has a rating outside
 /// [0, 1].
-pub fn rate(generator: &dyn Generator, rated: &Rated<'_>, evidence: usize) -> Result<Rating> {
+pub fn rate(
+    generator: &dyn Generator,
+    rated: &Rated<'_>,
+    evidence: usize,
+    timeout: Duration,
+) -> Result<Rating> {
     let prompt = Prompt {
         system: SYSTEM.into(),
         examples: examples(),
@@ -56,6 +63,7 @@ pub fn rate(generator: &dyn Generator, rated: &Rated<'_>, evidence: usize) -> Re
         schema: Some(schema()),
         max_tokens: 320,
         temperature: 0.0,
+        timeout,
         ..Prompt::default()
     };
     let text = generator.generate(&prompt)?.text;
