@@ -43,7 +43,8 @@ pub struct ModelSettings {
     /// `RANKGATE_SERVER`.
     pub server: String,
     /// Threads inside one model; 0 takes one under parallel tests, else two or the machine's cores, whichever
-    /// is less. Variable `RANKGATE_THREADS`.
+    /// is less. The local generator takes one, or, when this is no less, as many as `CANDLE_NUM_THREADS` says, by
+    /// default one a core. Variable `RANKGATE_THREADS`.
     pub threads: usize,
     /// Never use the network. Variable `RANKGATE_OFFLINE`.
     pub offline: bool,

@@ -119,8 +119,10 @@ impl Embedder for HashEmbedder {
 /// ```
 pub struct ScriptedGenerator {
     name: String,
-    script: Box<dyn Fn(&Prompt) -> Result<String> + Send + Sync>,
+    script: Box<Script>,
 }
+
+type Script = dyn Fn(&Prompt) -> Result<String> + Send + Sync;
 
 impl ScriptedGenerator {
     /// A generator called `name`, which is also its fingerprint: scripts that answer differently need different

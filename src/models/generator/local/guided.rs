@@ -61,14 +61,14 @@ impl Grammars {
         let matcher = Matcher::new(self.factory.create_parser(grammar));
         match matcher.get_error() {
             Some(e) => Err(Error::usage("the answer's schema cannot be used").with_source(e)),
-            None => Ok(Guide::Schema(matcher)),
+            None => Ok(Guide::Schema(Box::new(matcher))),
         }
     }
 }
 
 /// The state of one answer.
 pub(super) enum Guide {
-    Schema(Matcher),
+    Schema(Box<Matcher>),
     Text(SimpleVob),
 }
 

@@ -64,7 +64,7 @@ mod tests {
                 seen.into_inner().expect("is free")
             });
             assert_eq!(nested, [Some("candle-bp-0".to_string())], "not divided");
-            assert!(std::panic::catch_unwind(|| with(1, || panic!("on purpose"))).is_err());
+            assert!(catch_unwind(|| with(1, || panic!("on purpose"))).is_err());
             assert_eq!(with(1, || 7), 7, "and the pool still works");
         }
     }
