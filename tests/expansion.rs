@@ -37,7 +37,8 @@ fn index() -> TempDir {
     let document = |(id, body): &(&str, &str)| {
         Ok(Document { id: (*id).into(), body: (*body).into(), ..Document::default() })
     };
-    indexer::build(dir.path(), "notes", DOCUMENTS.iter().map(document), Some(&*embedder()), &mut |_| {}).unwrap();
+    indexer::build(dir.path(), "notes", DOCUMENTS.iter().map(document), Some(&*embedder()), &mut |_| {})
+        .unwrap();
     dir
 }
 
@@ -46,10 +47,7 @@ fn pipeline(dir: &TempDir) -> Pipeline {
 }
 
 /// A pipeline whose generator answers by `script`.
-fn scripted(
-    dir: &TempDir,
-    script: impl Fn(&Prompt) -> Result<String> + Send + Sync + 'static,
-) -> Pipeline {
+fn scripted(dir: &TempDir, script: impl Fn(&Prompt) -> Result<String> + Send + Sync + 'static) -> Pipeline {
     pipeline(dir).with_generator(Arc::new(ScriptedGenerator::new("scripted", script)))
 }
 
@@ -75,12 +73,22 @@ fn names(trace: &Trace) -> Vec<&str> {
 fn three_levels_are_three_pipelines() {
     let dir = index();
     let pipeline = pipeline(&dir);
-    let run = |level| pipeline.query(&Request::new("what about the backlog of traffic").thoroughness(level)).unwrap();
+    let run = |level| {
+        pipeline.query(&Request::new("what about the backlog of traffic").thoroughness(level)).unwrap()
+    };
     let (fast, balanced, full) =
         (run(Thoroughness::Fast), run(Thoroughness::Balanced), run(Thoroughness::Thorough));
     assert_eq!(names(&fast.1), ["bm25"]);
-    assert!(!names(&balanced.1).contains(&"expansion") && balanced.1.ran("fusion"), "{:?}", names(&balanced.1));
-    assert!(full.1.ran("expansion") && full.1.ran("variants") && full.1.ran("fusion"), "{:?}", names(&full.1));
+    assert!(
+        !names(&balanced.1).contains(&"expansion") && balanced.1.ran("fusion"),
+        "{:?}",
+        names(&balanced.1)
+    );
+    assert!(
+        full.1.ran("expansion") && full.1.ran("variants") && full.1.ran("fusion"),
+        "{:?}",
+        names(&full.1)
+    );
     assert_eq!(field(&full.1, "expansion", "expander"), "lexical");
     // The setting decides where the request says nothing.
     let settings = SearchSettings { thoroughness: Thoroughness::Fast, ..SearchSettings::default() };
@@ -91,7 +99,9 @@ fn three_levels_are_three_pipelines() {
 #[test]
 fn a_thorough_search_reranks_more() {
     let dir = tempfile::tempdir().unwrap();
-    let document = |n: usize| Ok(Document { id: format!("d{n}"), body: format!("word{n} apples"), ..Document::default() });
+    let document = |n: usize| {
+        Ok(Document { id: format!("d{n}"), body: format!("word{n} apples"), ..Document::default() })
+    };
     indexer::build(dir.path(), "notes", (0..60).map(document), Some(&*embedder()), &mut |_| {}).unwrap();
     let pipeline = pipeline(&dir);
     let reranked = |level| {
@@ -164,7 +174,8 @@ fn what_the_plain_search_is_sure_of_is_not_expanded_and_is_no_fault() {
 fn parts_of_the_request_take_the_place_of_a_model() {
     let dir = index();
     let pipeline = scripted(&dir, |_| panic!("must not be asked"));
-    let mut request = Request::parse(["tank of the generator", "term: fuel", "intent: how long it lasts"]).unwrap();
+    let mut request =
+        Request::parse(["tank of the generator", "term: fuel", "intent: how long it lasts"]).unwrap();
     request.thoroughness = Some(Thoroughness::Thorough);
     let (_, trace) = pipeline.query(&request).unwrap();
     assert!(trace.ran("expansion"));
@@ -179,7 +190,9 @@ fn the_request_chooses_the_expander() {
     let with_model = scripted(&dir, |_| Ok(json!({"lexicalQueries": [], "vectorQueries": []}).to_string()));
     let expander = |pipeline: &Pipeline, expand| {
         let request = Request { expand, ..Request::new("zebras and queues") };
-        pipeline.query(&request).map(|(_, trace)| trace.stage("expansion").map(|s| s.fields["expander"].clone()))
+        pipeline
+            .query(&request)
+            .map(|(_, trace)| trace.stage("expansion").map(|s| s.fields["expander"].clone()))
     };
     assert_eq!(expander(&with_model, Some(Expand::Lexical)).unwrap(), Some(json!("lexical")));
     assert_eq!(expander(&with_model, Some(Expand::Model)).unwrap(), Some(json!("model")));
@@ -226,10 +239,22 @@ fn variants_bring_no_excluded_document_into_any_lane() {
 
 fn texts() -> impl Strategy<Value = Vec<String>> {
     let word = prop_oneof![
-        Just("drain"), Just("node"), Just("-node"), Just("\"traffic"), Just("pool\""), Just("GPT-4"), Just("the"),
-        Just("数据库"), Just("Kündigung"), Just("-"), Just("\u{202e}x"), Just("c++"), Just("127.0.0.1:5432"),
+        Just("drain"),
+        Just("node"),
+        Just("-node"),
+        Just("\"traffic"),
+        Just("pool\""),
+        Just("GPT-4"),
+        Just("the"),
+        Just("数据库"),
+        Just("Kündigung"),
+        Just("-"),
+        Just("\u{202e}x"),
+        Just("c++"),
+        Just("127.0.0.1:5432"),
     ];
-    let text = prop_oneof![prop::collection::vec(word, 0..8).prop_map(|words| words.join(" ")), any::<String>()];
+    let text =
+        prop_oneof![prop::collection::vec(word, 0..8).prop_map(|words| words.join(" ")), any::<String>()];
     prop::collection::vec(text, 0..9)
 }
 
@@ -303,7 +328,8 @@ fn text(output: &Output) -> String {
 #[test]
 fn flags_choose_level_and_expander() {
     let home = indexed();
-    let query = |flags: &[&str]| rankgate(home.path(), &[&["query", "--json", "zebras and queues"], flags].concat());
+    let query =
+        |flags: &[&str]| rankgate(home.path(), &[&["query", "--json", "zebras and queues"], flags].concat());
     let trace = |flags: &[&str]| -> Trace {
         let found: Value = serde_json::from_str(&text(&query(flags))).unwrap();
         serde_json::from_value(found["trace"].clone()).unwrap()
@@ -328,7 +354,8 @@ fn a_fast_query_needs_no_embedder() {
     let home = indexed();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rankgate"));
     command.args(["query", "--fast", "tank"]).current_dir(home.path()).env("RANKGATE_HOME", home.path());
-    let found = command.env("RANKGATE_EMBEDDER", "there-is-none").env("RANKGATE_OFFLINE", "1").output().unwrap();
+    let found =
+        command.env("RANKGATE_EMBEDDER", "there-is-none").env("RANKGATE_OFFLINE", "1").output().unwrap();
     assert!(text(&found).contains("fuel.md"));
 }
 
@@ -351,7 +378,8 @@ fn score_knows_the_three_levels() {
     let home = indexed();
     let judged = r#"[{"id": "q1", "query": "tank of the generator", "relevantDocs": ["fuel.md"]}]"#;
     fs::write(home.path().join("queries.json"), judged).unwrap();
-    let args = ["--corpus", "docs", "--queries", "queries.json", "--json", "--mode", "fast", "--mode", "balanced"];
+    let args =
+        ["--corpus", "docs", "--queries", "queries.json", "--json", "--mode", "fast", "--mode", "balanced"];
     let output = rankgate(home.path(), &[&["score"], &args[..], &["--mode", "thorough"]].concat());
     let scored: Value = serde_json::from_str(&text(&output)).unwrap();
     for mode in ["fast", "balanced", "thorough"] {
