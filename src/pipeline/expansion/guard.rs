@@ -140,10 +140,17 @@ pub(super) fn folded(text: &str) -> String {
     fold(&words.collect::<Vec<_>>().join(" "))
 }
 
+/// A text that a query excludes.
+struct Excluded {
+    words: Vec<String>,
+    /// The text itself where it is written without spaces, so that it may stand inside a longer run.
+    run: Option<String>,
+}
+
 /// The telling words of a query, and those it excludes.
 struct Asked {
     words: BTreeSet<String>,
-    excluded: Vec<Vec<String>>,
+    excluded: Vec<Excluded>,
     languages: Vec<String>,
 }
 
@@ -154,7 +161,11 @@ impl Asked {
         let wanted = wanted(query);
         languages.extend(text::language_of(&wanted).map(str::to_string));
         languages.dedup();
-        let excluded = query.excluded.iter().map(|text| words(text, &languages).collect()).collect();
+        let excluded = query.excluded.iter().map(|text| Excluded {
+            words: words(text, &languages).collect(),
+            run: text::segments(text).iter().any(|segment| segment.tail.is_some()).then(|| folded(text)),
+        });
+        let excluded = excluded.collect();
         let mut telling: BTreeSet<String> = telling(&wanted, &languages);
         if telling.is_empty() {
             telling = words(&wanted, &languages).collect();
@@ -175,7 +186,11 @@ impl Asked {
     /// Whether `text` has all words of something that the query excludes.
     fn excludes(&self, text: &str) -> bool {
         let theirs: HashSet<String> = words(text, &self.languages).collect();
-        self.excluded.iter().any(|words| !words.is_empty() && words.iter().all(|word| theirs.contains(word)))
+        let line = folded(text);
+        self.excluded.iter().any(|Excluded { words, run }| {
+            let spoken = !words.is_empty() && words.iter().all(|word| theirs.contains(word));
+            spoken || run.as_ref().is_some_and(|run| line.contains(run))
+        })
     }
 }
 
@@ -268,6 +283,8 @@ mod tests {
         let found = guard("restore database archive -mariabackup", None, proposed, |_| Ok(true));
         let found = found.expect("nothing can fail");
         assert_eq!(found, proposal(&["restore archive"], &["restore database archive"], None));
+        let found = far("动物 -猫", proposal(&["动物 猫咪", "动物 狗"], &[], None));
+        assert_eq!(found.lexical_queries, ["动物 狗"]);
     }
 
     #[test]

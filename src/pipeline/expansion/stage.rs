@@ -23,10 +23,6 @@ const VECTOR: f32 = 0.25;
 /// What a hypothetical answer counts beside the query's vector.
 const HYDE: f32 = 0.25;
 
-fn tune(name: &str, default: f32) -> f32 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
-
 /// What the lanes found.
 pub(in super::super) struct Lanes {
     /// By words.
@@ -158,7 +154,7 @@ impl Pipeline {
     ) -> Result<()> {
         let excluded = text::parse(&request.text).excluded;
         let top = found.hits.first().map_or(0.0, |hit| hit.score);
-        let weight = tune("W_LEX", LEXICAL) / expansion.lexical_queries.len().max(1) as f32;
+        let weight = LEXICAL / expansion.lexical_queries.len().max(1) as f32;
         for variant in &expansion.lexical_queries {
             let mut parsed = text::parse(variant);
             parsed.excluded.extend_from_slice(&excluded);
@@ -183,7 +179,7 @@ impl Pipeline {
         span.record("vector", expansion.vector_queries.len());
         span.record("near", near.len());
         let mut sum = lanes.vector.clone();
-        let weight = tune("W_VEC", VECTOR) / near.len().max(1) as f32;
+        let weight = VECTOR / near.len().max(1) as f32;
         let mut any = !near.is_empty();
         near.iter().for_each(|vector| add(&mut sum, vector, weight));
         if let Some(answer) = &expansion.hyde {
@@ -192,7 +188,7 @@ impl Pipeline {
             span.record("hyde", near);
             any |= near;
             if near {
-                add(&mut sum, &vector, tune("W_HYDE", HYDE));
+                add(&mut sum, &vector, HYDE);
             }
         }
         super::super::stages::normalise(&mut sum);
