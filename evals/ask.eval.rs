@@ -1,5 +1,7 @@
 //! Questions are answered from the documents, with citations, or not at all.
 
+use std::time::Duration;
+
 use once_cell::sync::OnceCell;
 use rankgate::pipeline::{Answerer, AskRequest};
 use rankgate::prelude::*;
@@ -103,6 +105,7 @@ fn nano(suite: &mut Suite) {
             let mut ask =
                 AskRequest::new(Request::new(&case.question)).answerer(Answerer::Generated).verified();
             ask.passages = NANO_PASSAGES;
+            ask.timeout = Duration::from_secs(300); // two busy cores
             pipeline()?.ask(&ask).map(|(answer, _)| answer)
         })
         .setup(move || pipeline().map(|_| ()))
