@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rankgate::corpus::Answer;
 use rankgate::models::{Embedder, HashEmbedder, Prompt, ScriptedGenerator};
@@ -427,6 +428,7 @@ fn on_xquad() {
                 (ask.evidence, ask.verified) = (evidence, verified);
                 if by_model {
                     (ask.answerer, ask.passages) = (Answerer::Generated, 2);
+                    ask.timeout = Duration::from_secs(900); // the machine may be busy
                 }
                 let (answer, trace) = pipeline.ask(&ask).unwrap();
                 if !verified && by_model {

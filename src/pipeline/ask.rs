@@ -66,7 +66,7 @@ impl AskRequest {
             passages: 5,
             verified: false,
             evidence: true,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_secs(120),
         }
     }
 
