@@ -138,7 +138,8 @@ fn a_failing_or_late_model_leaves_the_plain_query_and_says_so() {
     let text = "why is the queue of messages long";
     let never = Request { expand: Some(Expand::Never), ..thorough(text) };
     let plain = pipeline(&dir).query(&never).unwrap();
-    let failures: [(&str, fn() -> Result<String>); 4] = [
+    type Fails = fn() -> Result<String>;
+    let failures: [(&str, Fails); 4] = [
         ("no answer within", || Err(Error::new(ErrorKind::Timeout, "no answer within 10 s"))),
         ("connection refused", || Err(Error::new(ErrorKind::Network, "connection refused"))),
         ("not JSON", || Ok("{\"lexicalQueries\": [\"a".into())),

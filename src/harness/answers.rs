@@ -354,8 +354,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_grounded_in_what_it_cites_and_in_nothing_else() {
-        let embedders: [fn() -> Result<Option<Arc<dyn Embedder>>>; 2] =
-            [|| Ok(None), || Ok(Some(Arc::new(HashEmbedder::default())))];
+        type Open = fn() -> Result<Option<Arc<dyn Embedder>>>;
+        let embedders: [Open; 2] = [|| Ok(None), || Ok(Some(Arc::new(HashEmbedder::default())))];
         for embedder in embedders {
             let score = |text: &str| value(&grounded(embedder), &expecting(&[]), &answer(text));
             let right = score("The notice period of customer contracts is 30 days. [1]");

@@ -90,7 +90,8 @@ pub fn language_of(text: &str) -> Option<&'static str> {
     if count(|c| ('\u{3041}'..='\u{30ff}').contains(&c)) > 0 {
         return Some("ja");
     }
-    let others: [(&str, fn(char) -> bool); 5] = [
+    type Belongs = fn(char) -> bool;
+    let others: [(&str, Belongs); 5] = [
         ("ko", |c| ('\u{ac00}'..='\u{d7a3}').contains(&c)),
         ("zh", is_unspaced),
         ("ru", |c| ('\u{400}'..='\u{4ff}').contains(&c)),
