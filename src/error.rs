@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Model,
     /// The network is needed and was forbidden or failed.
     Network,
+    /// A server wants a key and got none, or a wrong one.
+    Access,
     /// Another process holds what is needed.
     Busy,
     /// The operating system refused.

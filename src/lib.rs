@@ -40,6 +40,9 @@ pub mod models;
 pub mod harness;
 pub mod pipeline;
 
+// 8
+pub mod gate;
+
 pub mod prelude;
 
 // 10

@@ -3,14 +3,23 @@
 //! A run holds evals, an eval holds cases, a case holds trials (executions), a trial holds scores. Numbers are
 //! kept unrounded; whoever prints them rounds.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::trace::Trace;
+
+pub mod baseline;
+pub mod captured;
+mod moment;
+mod ndjson;
+mod replayed;
+
+pub use captured::{Captured, Fingerprints, Tool};
+pub use moment::utc;
+pub use ndjson::MAX_LINE;
+pub use replayed::{Faults, ReplaySummary, ReplayTally, ReplayedRow};
 
 /// The format's version. Raised when a reader of the old format would misread the new one.
 pub const VERSION: u32 = 1;
@@ -65,9 +74,15 @@ pub struct Score {
     /// Highest minus lowest value over the trials; absent with one trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
+    /// Standard deviation over the trials; absent with one trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<f64>,
     /// Why there is no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// Why the value informs and counts for no verdict, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub informs: Option<String>,
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -167,6 +182,62 @@ pub struct MeanRecord {
     /// The mean minus that of the last complete run over the same cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<f64>,
+    /// Why this scorer informs and counts for no verdict in this run, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub informs: Option<String>,
+    /// How far the trials of a case lie apart; absent with one trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials: Option<TrialSpread>,
+}
+
+/// How far the trials of a case lie apart, in one scorer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialSpread {
+    /// Standard deviation over the trials of a case, pooled over the cases (root of the mean variance).
+    pub deviation: f64,
+    /// The case whose trials lie farthest apart.
+    pub widest: String,
+    /// The mean of that case.
+    pub widest_mean: f64,
+    /// The standard deviation over the trials of that case.
+    pub widest_deviation: f64,
+}
+
+/// What a comparison of two variants says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// The variant that should be better is.
+    Better,
+    /// No difference that could not be chance.
+    Tie,
+    /// The variant that should be better is worse, and chance does not explain it.
+    Worse,
+    /// No case has both scores.
+    NotCompared,
+}
+
+/// Two variants of an eval, compared over the cases that both have scored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OrderRecord {
+    /// The scorer's name.
+    pub scorer: String,
+    /// The variant that should be better.
+    pub better: String,
+    /// The variant that it is compared with.
+    pub worse: String,
+    /// How many cases have both scores.
+    pub cases: usize,
+    /// The mean of `better` minus the mean of `worse`.
+    pub mean: f64,
+    /// Lower end of the bootstrap 95 % interval of that difference.
+    pub low: f64,
+    /// Upper end of that interval.
+    pub high: f64,
+    /// How likely so large a difference is by chance: paired randomisation test, two-sided.
+    pub p: f64,
+    /// What follows; a difference counts where `p` is below 0.05.
+    pub order: Order,
 }
 
 /// All cases of one eval, and what follows from them.
@@ -191,6 +262,10 @@ pub struct EvalRecord {
     pub means: Vec<MeanRecord>,
     /// Milliseconds inside the subject, all cases together.
     pub took_ms: f64,
+    /// The comparisons of its variants, where the eval orders them. Such a record has no cases of its own: they are
+    /// with the variants.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<OrderRecord>,
     /// The cases that were executed.
     pub cases: Vec<CaseRecord>,
 }
@@ -208,6 +283,7 @@ impl EvalRecord {
             case_set: self.case_set.clone(),
             means: self.means.clone(),
             took_ms: self.took_ms,
+            order: self.order.clone(),
             cases: Vec::new(),
         }
     }
@@ -283,34 +359,6 @@ impl RunRecord {
         }
         serde_json::from_str(text).map_err(broken)
     }
-}
-
-/// A moment as UTC text, RFC 3339 with milliseconds: sorts like time.
-///
-/// ```
-/// use std::time::{Duration, UNIX_EPOCH};
-/// let moment = UNIX_EPOCH + Duration::from_millis(951_782_400_007);
-/// assert_eq!(rankgate::record::utc(moment), "2000-02-29T00:00:00.007Z");
-/// ```
-pub fn utc(moment: SystemTime) -> String {
-    let since = moment.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Gregorian date from days, counted from March so that the leap day is a year's last.
-    let shifted = days + 719_468;
-    let era_day = shifted % 146_097;
-    let year_of_era = (era_day - era_day / 1_460 + era_day / 36_524 - era_day / 146_096) / 365;
-    let year_day = era_day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * year_day + 2) / 153;
-    let day = year_day - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = shifted / 146_097 * 400 + year_of_era + u64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
-        second / 3_600,
-        second / 60 % 60,
-        second % 60,
-        since.subsec_millis()
-    )
 }
 
 #[cfg(test)]

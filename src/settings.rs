@@ -5,11 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+
+mod presets;
+
+pub use presets::{LOCAL_PRESET, Preset, ServerPreset};
 
 /// Where the project's settings file is, relative to the project's folder.
 pub const PROJECT_FILE: &str = ".config/rankgate.toml";
@@ -34,6 +39,9 @@ pub struct ModelSettings {
     pub reranker: String,
     /// The generator: `nano`, `slim`, `balanced`, `quality` or one of `[models.presets.…]`. Variable `RANKGATE_PRESET`.
     pub preset: String,
+    /// Where the presets `slim`, `balanced` and `quality` run: an OpenAI-compatible endpoint. Variable
+    /// `RANKGATE_SERVER`.
+    pub server: String,
     /// Threads inside one model; 0 takes one under parallel tests, else two or the machine's cores, whichever
     /// is less. The local generator takes one, or, when this is no less, as many as `CANDLE_NUM_THREADS` says, by
     /// default one a core. Variable `RANKGATE_THREADS`.
@@ -46,6 +54,8 @@ pub struct ModelSettings {
     pub runtime: Option<PathBuf>,
     /// Models of the Hugging Face hub, by the name they get here.
     pub custom: BTreeMap<String, CustomModel>,
+    /// Generators on servers, by the name they get here.
+    pub presets: BTreeMap<String, ServerPreset>,
 }
 
 impl Default for ModelSettings {
@@ -53,12 +63,14 @@ impl Default for ModelSettings {
         Self {
             embedder: "multilingual-e5-small".into(),
             reranker: String::new(),
-            preset: "nano".into(),
+            preset: LOCAL_PRESET.into(),
+            server: "http://127.0.0.1:11434/v1".into(),
             threads: 0,
             offline: false,
             local_folder: None,
             runtime: None,
             custom: BTreeMap::new(),
+            presets: BTreeMap::new(),
         }
     }
 }
@@ -140,11 +152,30 @@ pub struct SearchSettings {
     pub rerank_depth: usize,
     /// Follow Markdown and wiki links one hop from the best documents.
     pub graph: bool,
+    /// How much work a hybrid search does. Variable `RANKGATE_THOROUGHNESS`.
+    pub thoroughness: Thoroughness,
+    /// Seconds that an expansion may take before the plain query is searched.
+    pub expand_seconds: u32,
 }
 
 impl Default for SearchSettings {
     fn default() -> Self {
-        Self { fusion: Fusion::Adaptive, rrf_k: 60.0, candidates: 100, rerank_depth: 20, graph: false }
+        Self {
+            fusion: Fusion::Adaptive,
+            rrf_k: 60.0,
+            candidates: 100,
+            rerank_depth: 20,
+            graph: false,
+            thoroughness: Thoroughness::Balanced,
+            expand_seconds: 10,
+        }
+    }
+}
+
+impl SearchSettings {
+    /// How long an expansion may take.
+    pub fn expand_within(&self) -> Duration {
+        Duration::from_secs(self.expand_seconds.into())
     }
 }
 
@@ -202,6 +233,9 @@ impl Settings {
         if let Some(name) = set("RANKGATE_PRESET") {
             self.models.preset = name;
         }
+        if let Some(url) = set("RANKGATE_SERVER") {
+            self.models.server = url;
+        }
         if let Some(value) = set("RANKGATE_THREADS") {
             self.models.threads = value.parse().map_err(|_| {
                 Error::usage(format!("RANKGATE_THREADS: `{value}` is not a number of threads"))
@@ -221,6 +255,17 @@ impl Settings {
                 "adaptive" => Fusion::Adaptive,
                 "rrf" => Fusion::Rrf,
                 _ => return Err(Error::usage(format!("RANKGATE_FUSION: `{value}` is not adaptive or rrf"))),
+            };
+        }
+        if let Some(value) = set("RANKGATE_THOROUGHNESS") {
+            self.search.thoroughness = match value.as_str() {
+                "fast" => Thoroughness::Fast,
+                "balanced" => Thoroughness::Balanced,
+                "thorough" => Thoroughness::Thorough,
+                _ => {
+                    let what = format!("RANKGATE_THOROUGHNESS: `{value}` is not fast, balanced or thorough");
+                    return Err(Error::usage(what));
+                }
             };
         }
         Ok(())

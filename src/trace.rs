@@ -4,8 +4,9 @@
 //! passed around: [`capture`] collects the spans that its closure opens on the same thread, so a foreign
 //! engine that already uses `tracing` is traced without a change.
 //!
-//! Three field names carry meaning: `skipped` (why the stage did not run), `model` (the fingerprint of the
-//! model that ran) and `error`.
+//! Four field names carry meaning: `skipped` (why the stage did not run), `needless` (true beside `skipped` when the
+//! stage was ready to run and saw that there was nothing for it to do), `model` (the fingerprint of the model that ran)
+//! and `error`.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -44,6 +45,12 @@ impl Stage {
         !self.fields.contains_key("skipped") && !self.fields.contains_key("error")
     }
 
+    /// Whether the stage can be relied on: it ran, or it could have and saw that there was nothing to do.
+    pub fn sound(&self) -> bool {
+        let needless = self.fields.get("needless").and_then(Value::as_bool).unwrap_or(false);
+        self.ran() || (needless && !self.fields.contains_key("error"))
+    }
+
     /// The fingerprint of the model that ran in this stage.
     pub fn model(&self) -> Option<&str> {
         self.fields.get("model").and_then(Value::as_str)
@@ -67,6 +74,11 @@ impl Trace {
     /// Whether some stage called `name` ran.
     pub fn ran(&self, name: &str) -> bool {
         self.stages.iter().any(|stage| stage.name == name && stage.ran())
+    }
+
+    /// Whether some stage called `name` is [sound](Stage::sound).
+    pub fn sound(&self, name: &str) -> bool {
+        self.stages.iter().any(|stage| stage.name == name && stage.sound())
     }
 }
 
@@ -259,8 +271,18 @@ mod tests {
             tracing::info_span!("rerank", skipped = "no reranker configured").in_scope(|| ());
             tracing::debug_span!("detail").in_scope(|| ());
         });
-        assert!(!trace.ran("rerank"));
+        assert!(!trace.ran("rerank") && !trace.sound("rerank"));
         assert_eq!(trace.stages.len(), 1, "debug spans are not stages");
+    }
+
+    #[test]
+    fn a_needless_stage_is_sound_unless_it_failed() {
+        let ((), trace) = capture(|| {
+            tracing::info_span!("expansion", skipped = "sure already", needless = true).in_scope(|| ());
+            tracing::info_span!("broken", needless = true, error = "no model").in_scope(|| ());
+        });
+        assert!(!trace.ran("expansion") && trace.sound("expansion"));
+        assert!(!trace.sound("broken") && !trace.sound("absent"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use rankgate::record::{RunRecord, Verdict};
+use rankgate::record::{Order, RunRecord, Verdict};
 use rankgate::store::history::History;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -156,6 +156,13 @@ fn verdicts_are_the_same_with_one_thread_and_with_many() {
         ("unready::a", "FAILED"),
         ("slow start::a", "ok"),
         ("slow start::b", "ok"),
+        ("in order::order", "ok"),
+        ("out of order::order", "FAILED"),
+        ("out of order[fast]::gate", "ok"),
+        ("not to compare::order", "ignored"),
+        ("half broken::order", "FAILED"),
+        ("informed::a", "ok"),
+        ("informed::gate", "ok"),
     ];
     let mut seen = Vec::new();
     for threads in ["1", "8"] {
@@ -199,6 +206,19 @@ fn failures_name_their_subject_and_leave_the_others_standing() {
         ("unnamed::load", "control character"),
         ("same::load", "is defined twice"),
         ("refused::load", "trouble/refused.eval.rs: no fixture"),
+        (
+            "out of order::order",
+            "below threshold: told: thorough is worse than fast by 0.281 (difference -0.281 [",
+        ),
+        ("out of order::order", "p 0.0078) over 8 cases; lost most: g -0.500, a -0.250, b -0.250"),
+        ("half broken::order", "error: server was not measured in every case; c: no route to host"),
+        (
+            "unknown variant::load",
+            "names variant `thorogh`, and there is no such variant (did you mean `thorough`?)",
+        ),
+        ("one variant::load", "name two or more"),
+        ("same variant::load", "names variant `fast` twice"),
+        ("nothing to order::load", "no scorer counts for the verdict of a case"),
     ] {
         assert!(ran.message(trial).contains(words), "{trial}: {}", ran.message(trial));
     }
@@ -221,6 +241,11 @@ fn a_filter_changes_what_runs_and_not_what_is_found() {
     assert_eq!(names(&["fine", "--skip", "gate"]).1, ["fine::0.9 c", "fine::a", "fine::b"]);
     assert_eq!(names(&["fine::a", "told::b"]), (0, vec!["fine::a".into(), "told::b".into()]), "two filters");
     assert_eq!(names(&["variants[good]"]).0, 0);
+    assert_eq!(
+        names(&["out of order::order"]),
+        (101, vec!["out of order::order".into()]),
+        "it runs all cases"
+    );
 
     let partial = bench.report(&["low::0.9"], &[]);
     assert_eq!(
@@ -280,6 +305,12 @@ fn a_case_is_executed_once_whoever_asks() {
         let ran = command.args(["counted", "--test-threads", threads]).env("COUNT_FILE", bench.path("count"));
         assert!(ran.output().unwrap().status.success());
         assert_eq!(bench.counts().into_values().collect::<Vec<_>>(), [1; 4], "{threads} threads");
+        // Cases, gates and the order ask for the same ones.
+        let _ = fs::remove_file(bench.path("count"));
+        let mut command = bench.command();
+        command.args(["out of order", "--test-threads", threads]).env("COUNT_FILE", bench.path("count"));
+        assert_eq!(command.output().unwrap().status.code(), Some(101));
+        assert_eq!(bench.counts().into_values().collect::<Vec<_>>(), [1; 8], "{threads} threads");
     }
 }
 
@@ -305,6 +336,21 @@ fn the_report_is_valid_under_the_published_schema() {
     assert_eq!(once.trials[0].retried, ["connection reset"]);
     let hung = eval("hangs").cases.iter().find(|case| case.case == "scorer").unwrap();
     assert_eq!(hung.scores[1].value, Some(1.0), "the scorer after the one that hangs");
+    let told = &eval("spread").means[0].trials.as_ref().unwrap();
+    assert_eq!(
+        (told.deviation, told.widest.as_str(), told.widest_mean, told.widest_deviation),
+        (0.5, "a", 0.5, 0.5)
+    );
+    let informed = eval("informed");
+    assert_eq!(
+        (informed.cases[0].mean, informed.means[1].mean, informed.means[1].threshold),
+        (Some(1.0), 0.1, None)
+    );
+    assert_eq!(informed.means[1].informs.as_deref(), Some("kappa 0.12 < 0.60"));
+    let order = |name: &str| eval(name).order.iter().map(|order| order.order).collect::<Vec<_>>();
+    assert_eq!(order("in order"), [Order::Tie, Order::Better], "latency has no order");
+    assert_eq!(order("out of order"), [Order::Worse]);
+    assert_eq!(order("not to compare"), [Order::NotCompared]);
     let stages = eval("stages").cases.iter().find(|case| case.case == "ran").unwrap();
     assert!(stages.trials[0].trace.ran("rerank"));
 }
@@ -382,11 +428,11 @@ fn under_nextest_processes_share_results() {
         "--test",
         "trouble",
         "-E",
-        "test(/^(counted|low|half)::/)",
+        "test(/^(counted|low|half)::|^out of order/)",
     ]);
     let ran = Ran::new(command.output().unwrap());
     assert_eq!(ran.code, 100, "{}", ran.stderr);
-    for line in ["8 passed", "3 failed"] {
+    for line in ["26 passed", "4 failed"] {
         assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
     }
     // A gate and a case may meet at the same case, so a case runs twice at worst.
@@ -395,7 +441,9 @@ fn under_nextest_processes_share_results() {
     assert_eq!(run.run.runner, "nextest");
     let evals: Vec<(&str, usize)> =
         run.evals.iter().map(|eval| (eval.eval.as_str(), eval.cases.len())).collect();
-    assert_eq!(evals, [("counted", 4), ("half", 2), ("low", 3)]);
+    let ordered = [("out of order", 0), ("out of order[fast]", 8), ("out of order[thorough]", 8)];
+    assert_eq!(evals, [&[("counted", 4), ("half", 2), ("low", 3)][..], &ordered].concat());
+    assert_eq!(run.evals[3].order[0].order, Order::Worse);
     assert!(run.evals.iter().all(|eval| eval.complete));
 }
 

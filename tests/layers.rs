@@ -16,6 +16,7 @@ const LAYERS: &[(u32, &str)] = &[
     (6, "models"),
     (7, "pipeline"),
     (7, "harness"),
+    (8, "gate"),
     (10, "cli"),
 ];
 

@@ -1,7 +1,10 @@
 //! The project's integration tests: one binary, so that it links once.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod ask;
+mod bench;
 mod common;
+mod expansion;
 mod faults;
 mod generator;
 mod harness;
@@ -13,3 +16,5 @@ mod metrics_trec;
 mod models;
 mod pipeline;
 mod schemas;
+mod scorers;
+mod server;

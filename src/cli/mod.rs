@@ -11,6 +11,8 @@ use serde::Serialize;
 use crate::error::{Error, Result, exit};
 use crate::settings;
 
+mod ask;
+mod bench;
 mod index;
 mod metrics;
 mod models;
@@ -31,6 +33,9 @@ enum Command {
     #[command(subcommand)]
     Models(models::Command),
     Index(index::Args),
+    Ask(ask::Args),
+    #[command(subcommand)]
+    Bench(bench::Command),
     Metrics(metrics::Args),
     Score(score::Args),
     #[command(flatten)]
@@ -44,7 +49,9 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Models(command) => models::run(command),
+        Command::Bench(command) => bench::run(command),
         Command::Index(args) => index::run(args),
+        Command::Ask(args) => ask::run(args),
         Command::Metrics(args) => metrics::run(args),
         Command::Score(args) => score::run(args),
         Command::Search(command) => search::run(command),

@@ -6,14 +6,17 @@ use serde_json::json;
 
 use crate::error::{Result, exit};
 use crate::models::inventory::{self, ModelStatus, State};
-use crate::models::models_folder;
 use crate::models::progress::size;
+use crate::models::{self, PresetStatus, models_folder};
 use crate::settings::{ModelSettings, Settings};
 
-/// List, fetch and verify models
+mod preset;
+
+/// List, fetch and verify models, and choose the generator
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Show every model of the catalogue and of the settings, and whether it is here
+    /// Show every model of the catalogue and of the settings and whether it is here, and every preset and
+    /// whether it can be used
     List {
         /// Print one JSON document
         #[arg(long)]
@@ -31,6 +34,14 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Choose the preset of the language model: `preset` under `[models]` of the settings
+    Use {
+        /// A preset's name, as `rankgate models list` shows it
+        preset: String,
+        /// Write to .config/rankgate.toml of this folder instead of the settings of the user
+        #[arg(long)]
+        project: bool,
+    },
     /// Hash every file again; exit with 1 when one is damaged
     Verify {
         /// Print one JSON document
@@ -41,24 +52,25 @@ pub enum Command {
 
 /// Runs `rankgate models …`. Exit code 1 says that `verify` found damage.
 pub fn run(command: Command) -> Result<ExitCode> {
-    let settings = Settings::load(
-        &std::env::current_dir()
-            .map_err(|e| crate::error::Error::io("read", std::path::Path::new("."), e))?,
-    )?
-    .models;
+    let folder = super::working_folder()?;
+    let settings = Settings::load(&folder)?.models;
     match command {
         Command::List { json } => {
-            show(&inventory::list(&settings)?, json)?;
+            show(&inventory::list(&settings)?, Some(&models::presets(&settings)?), json)?;
             Ok(ExitCode::from(exit::PASS))
         }
         Command::Fetch { names, all, json } => {
             let fetched = fetch(names, all, &settings)?;
-            show(&fetched, json)?;
+            show(&fetched, None, json)?;
+            Ok(ExitCode::from(exit::PASS))
+        }
+        Command::Use { preset, project } => {
+            preset::choose(&preset, project, &folder)?;
             Ok(ExitCode::from(exit::PASS))
         }
         Command::Verify { json } => {
             let models = inventory::verify(&settings)?;
-            show(&models, json)?;
+            show(&models, None, json)?;
             let damaged: Vec<&ModelStatus> = models.iter().filter(|m| m.state == State::Damaged).collect();
             if damaged.is_empty() {
                 return Ok(ExitCode::from(exit::PASS));
@@ -81,9 +93,12 @@ fn fetch(names: Vec<String>, all: bool, settings: &ModelSettings) -> Result<Vec<
     names.iter().map(|name| inventory::fetch(name, settings)).collect()
 }
 
-fn show(models: &[ModelStatus], as_json: bool) -> Result<()> {
+fn show(models: &[ModelStatus], presets: Option<&[PresetStatus]>, as_json: bool) -> Result<()> {
     if as_json {
-        let document = json!({ "version": 1, "folder": models_folder()?, "models": models });
+        let mut document = json!({ "version": 1, "folder": models_folder()?, "models": models });
+        if let Some(presets) = presets {
+            document["presets"] = json!(presets);
+        }
         return super::print(&format!("{document:#}\n"));
     }
     let mut text = String::new();
@@ -109,5 +124,29 @@ fn show(models: &[ModelStatus], as_json: bool) -> Result<()> {
         }
     }
     text.push_str(&format!("* used by the settings; in {}\n", models_folder()?.display()));
+    text.push_str(&presets.map(table_of_presets).unwrap_or_default());
     super::print(&text)
+}
+
+fn table_of_presets(presets: &[PresetStatus]) -> String {
+    let width =
+        |column: fn(&PresetStatus) -> &str| presets.iter().map(|p| column(p).len()).max().unwrap_or(0);
+    let place = |preset: &PresetStatus| preset.server.clone().unwrap_or("in this process".into());
+    let (names, models) = (width(|preset| &preset.name), width(|preset| &preset.model));
+    let places = presets.iter().map(|preset| place(preset).len()).max().unwrap_or(0);
+    let mut text = String::from("\npresets, chosen with `rankgate models use PRESET`:\n");
+    for preset in presets {
+        let mark = if preset.configured { '*' } else { ' ' };
+        let usable = match &preset.why_not {
+            None => "usable".to_string(),
+            Some(why) => format!("not usable: {why}"),
+        };
+        text.push_str(&format!(
+            "{mark} {:names$}  {:models$}  {:places$}  {usable}\n",
+            preset.name,
+            preset.model,
+            place(preset)
+        ));
+    }
+    text
 }

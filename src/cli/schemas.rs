@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use schemars::{JsonSchema, schema_for};
+use serde_json::Value;
 
 use crate::error::{Error, Result};
 
@@ -31,6 +32,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// Every published format: file stem and schema.
 fn all() -> Vec<(&'static str, String)> {
     vec![
+        ("ask", schema::<super::ask::Output>()),
+        ("bench-publish", schema::<super::bench::Output>()),
+        ("expansion", pretty(&crate::pipeline::expansion::schema())),
+        ("gate", schema::<crate::gate::GateReport>()),
         ("metrics", schema::<crate::metrics::Report>()),
         ("run-record", schema::<crate::record::RunRecord>()),
         ("score", schema::<super::score::Output>()),
@@ -40,7 +45,11 @@ fn all() -> Vec<(&'static str, String)> {
 }
 
 fn schema<T: JsonSchema>() -> String {
-    let mut text = serde_json::to_string_pretty(&schema_for!(T)).expect("a schema is plain JSON");
+    pretty(&schema_for!(T).to_value())
+}
+
+fn pretty(schema: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(schema).expect("a schema is plain JSON");
     text.push('\n');
     text
 }

@@ -8,13 +8,15 @@ use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::corpus::{self, JudgedQuery, Judgments, Ranking, trec};
 use crate::error::{Error, Result};
 use crate::metrics::{self, stats};
 use crate::pipeline::{Pipeline, Request};
-use crate::settings::{self, Fusion, Settings};
+use crate::settings::{self, Fusion, Settings, Thoroughness};
+use crate::trace::Trace;
 
 /// Score retrieval on a corpus with judgments
 ///
@@ -63,6 +65,12 @@ enum Mode {
     HybridNoRerank,
     /// Both lanes by plain reciprocal rank fusion, nothing reranked.
     Rrf,
+    /// What `rankgate query --fast` does: words only.
+    Fast,
+    /// The same as hybrid.
+    Balanced,
+    /// What `rankgate query --thorough` does: expanded by the model of the preset, more reranked.
+    Thorough,
 }
 
 impl Mode {
@@ -75,25 +83,31 @@ impl Mode {
             Self::Hybrid => "hybrid",
             Self::HybridNoRerank => "hybrid-no-rerank",
             Self::Rrf => "rrf",
+            Self::Fast => "fast",
+            Self::Balanced => "balanced",
+            Self::Thorough => "thorough",
         }
     }
 
     fn needs_vectors(self) -> bool {
-        self != Self::Bm25
+        !matches!(self, Self::Bm25 | Self::Fast)
     }
 
-    fn run(self, pipeline: &Pipeline, mut request: Request) -> Result<Ranking> {
+    fn run(self, pipeline: &Pipeline, mut request: Request) -> Result<(Ranking, Trace)> {
+        request.thoroughness = Some(match self {
+            Self::Fast => Thoroughness::Fast,
+            Self::Thorough => Thoroughness::Thorough,
+            _ => Thoroughness::Balanced,
+        });
+        if matches!(self, Self::HybridNoRerank | Self::Rrf) {
+            request.rerank = false;
+            request.fusion = Some(if self == Self::Rrf { Fusion::Rrf } else { Fusion::Adaptive });
+        }
         match self {
             Self::Bm25 => pipeline.search(&request),
             Self::Vector => pipeline.vsearch(&request),
-            Self::Hybrid => pipeline.query(&request),
-            Self::HybridNoRerank | Self::Rrf => {
-                request.rerank = false;
-                request.fusion = Some(if self == Self::Rrf { Fusion::Rrf } else { Fusion::Adaptive });
-                pipeline.query(&request)
-            }
+            _ => pipeline.query(&request),
         }
-        .map(|(ranking, _)| ranking)
     }
 }
 
@@ -135,6 +149,9 @@ struct Figures {
     ndcg_10_ci: [f64; 2],
     p50_ms: f64,
     p95_ms: f64,
+    /// Queries whose expansion failed, so that the plain query was searched; absent where nothing is expanded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_expansions: Option<usize>,
 }
 
 /// Runs it.
@@ -237,17 +254,24 @@ fn score(pipeline: &Pipeline, cases: &[JudgedQuery], mode: Mode, limit: u32) -> 
     }
     let mut rankings = Vec::with_capacity(cases.len());
     let mut took = Vec::with_capacity(cases.len());
+    let mut failed = Vec::new();
     for case in cases {
         let request = Request::from(&case.query).limit(limit as usize);
         let start = Instant::now();
-        let ranking =
+        let (ranking, trace) =
             mode.run(pipeline, request).map_err(|e| e.context(format_args!("query `{}`", case.query.id)))?;
+        failed.extend(trace.stage("expansion").and_then(|stage| stage.fields.get("error")).cloned());
         took.push(start.elapsed().as_secs_f64() * 1e3);
         rankings.push(ranking);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok(Scored { figures: figures(cases, &rankings, took), rankings })
+    if let Some(first) = failed.first().and_then(Value::as_str) {
+        eprintln!("note: {} of {} expansions failed, first: {first}", failed.len(), cases.len());
+    }
+    let mut figures = figures(cases, &rankings, took);
+    figures.failed_expansions = (mode == Mode::Thorough).then_some(failed.len());
+    Ok(Scored { figures, rankings })
 }
 
 fn figures(cases: &[JudgedQuery], rankings: &[Ranking], took: Vec<f64>) -> Figures {
@@ -270,6 +294,7 @@ fn figures(cases: &[JudgedQuery], rankings: &[Ranking], took: Vec<f64>) -> Figur
         ndcg_10_ci: interval.map_or([0.0; 2], |interval| [interval.low, interval.high]),
         p50_ms: percentile(50.0),
         p95_ms: percentile(95.0),
+        failed_expansions: None,
     }
 }
 

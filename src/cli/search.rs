@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use crate::corpus::Ranking;
 use crate::error::Result;
-use crate::pipeline::{Pipeline, Request};
-use crate::settings::{self, Fusion, Settings};
+use crate::pipeline::expansion::SEPARATOR;
+use crate::pipeline::{Expand, Pipeline, Request};
+use crate::settings::{self, Fusion, Settings, Thoroughness};
 use crate::store::cache::Cache;
-use crate::trace::Trace;
+use crate::trace::{Stage, Trace};
 
 /// The three ways to search.
 #[derive(Debug, clap::Subcommand)]
@@ -29,7 +30,8 @@ pub enum Command {
     /// Search by words and meaning, fused and reranked
     ///
     /// Parts that begin with term:, intent: or hyde: go to one lane only: words, meaning, or the embedding of a
-    /// hypothetical answer.
+    /// hypothetical answer. With --thorough the query is expanded first: other words and other questions are searched
+    /// beside it, unless the request has such parts of its own or the plain search is sure of its answer.
     Query(QueryArgs),
 }
 
@@ -60,10 +62,23 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rankgate query \"how do I end the contract early\"
+  rankgate query --thorough --explain \"how do I end the contract early\"
   rankgate query \"close account\" \"term: termination clause\" \"hyde: The contract ends on 30 days' notice.\"")]
 pub struct QueryArgs {
     #[command(flatten)]
     common: Args,
+    /// Words only, nothing reranked; no model is loaded.
+    #[arg(long, conflicts_with_all = ["thorough", "fusion", "graph", "expander"])]
+    fast: bool,
+    /// Expand the query first, and rerank more documents.
+    #[arg(long)]
+    thorough: bool,
+    /// Search for nothing beside the query.
+    #[arg(long, conflicts_with = "expander")]
+    no_expand: bool,
+    /// Expand the query, and by whom. Default: with --thorough by the model, where there is one.
+    #[arg(long, value_enum)]
+    expander: Option<ExpanderArg>,
     /// How words and meaning become one list. Default: the setting, else adaptive.
     #[arg(long, value_enum)]
     fusion: Option<FusionArg>,
@@ -81,6 +96,14 @@ enum FusionArg {
     Adaptive,
     /// Reciprocal rank fusion.
     Rrf,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum ExpanderArg {
+    /// The language model of the preset.
+    Model,
+    /// Rules: telling words alone, other spellings, abbreviations.
+    Lexical,
 }
 
 /// What a search prints with `--json`.
@@ -140,7 +163,19 @@ fn hybrid(args: &QueryArgs, settings: &Settings) -> Result<(Ranking, Trace)> {
     });
     request.rerank = !args.no_rerank;
     request.graph = args.graph.then_some(true);
-    open(&args.common, settings, true)?.query(&request)
+    request.expand = match (args.no_expand, args.expander) {
+        (true, _) => Some(Expand::Never),
+        (_, Some(ExpanderArg::Model)) => Some(Expand::Model),
+        (_, Some(ExpanderArg::Lexical)) => Some(Expand::Lexical),
+        (false, None) => None,
+    };
+    let level = match (args.fast, args.thorough) {
+        (true, _) => Thoroughness::Fast,
+        (_, true) => Thoroughness::Thorough,
+        _ => settings.search.thoroughness,
+    };
+    request.thoroughness = Some(level);
+    open(&args.common, settings, level != Thoroughness::Fast)?.query(&request)
 }
 
 fn page(output: &Output, explain: bool) -> String {
@@ -170,14 +205,41 @@ fn page(output: &Output, explain: bool) -> String {
         }
     }
     if explain {
-        text.push_str("\nstages\n");
-        for stage in &output.trace.stages {
-            let indent = 2 + 2 * stage.depth as usize;
-            let _ = write!(text, "{:indent$}{} {:.1} ms", "", stage.name, stage.took_ms);
-            for (name, value) in &stage.fields {
-                let _ = write!(text, "  {name}={}", short(value));
-            }
-            text.push('\n');
+        text.push_str(&output.trace.stage("expansion").map(beside).unwrap_or_default());
+        text.push_str(&stages(&output.trace));
+    }
+    text
+}
+
+/// What each stage did.
+pub(super) fn stages(trace: &Trace) -> String {
+    let mut text = String::from("\nstages\n");
+    for stage in &trace.stages {
+        let indent = 2 + 2 * stage.depth as usize;
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{:indent$}{} {:.1} ms", "", stage.name, stage.took_ms);
+        for (name, value) in &stage.fields {
+            let _ = write!(text, "  {name}={}", short(value));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// What was searched beside the query, or why nothing was.
+fn beside(expansion: &Stage) -> String {
+    let field = |name: &str| expansion.fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    let mut text = format!("\nsearched beside the query (expander: {})\n", field("expander"));
+    for (label, name) in [
+        ("words", "lexical"),
+        ("meaning", "vector"),
+        ("answer", "hyde"),
+        ("nothing", "skipped"),
+        ("nothing", "error"),
+    ] {
+        for variant in field(name).split(SEPARATOR).filter(|variant| !variant.is_empty()) {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {label:<8} {variant}");
         }
     }
     text

@@ -40,6 +40,7 @@ pub struct Answer {
 /// for the vector lane. The format `expansion@1.0`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(title = "rankgate expansion", extend("$id" = "rankgate:expansion@1.0"))]
 pub struct Expansion {
     /// For the lexical lane, at most five.
     #[schemars(length(max = 5))]

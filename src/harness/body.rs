@@ -286,14 +286,17 @@ fn to_score(name: &str, scored: Scored) -> Score {
             let error = Some(format!("returned {value}, a score must be from 0 to 1"));
             Score { value: Some(0.0), error, detail, ..score }
         }
+        Scored::Informs { value, detail, why } => {
+            Score { informs: Some(why), ..to_score(name, Scored::Value(value, detail)) }
+        }
         Scored::Skipped(reason) => Score { skipped: Some(reason), ..score },
         Scored::Failed(error) => Score { value: Some(0.0), error: Some(error), ..score },
     }
 }
 
-/// The first required stage that did not run, with its reason.
+/// The first required stage that did not run although there was something for it to do, with its reason.
 fn dishonest(requires: &[String], trace: &Trace) -> Option<String> {
-    let missing = requires.iter().find(|stage| !trace.ran(stage))?;
+    let missing = requires.iter().find(|stage| !trace.sound(stage))?;
     let mut text = format!("stage `{missing}` is required and did not run");
     let Some(stage) = trace.stage(missing) else {
         let ran: Vec<&str> = trace.stages.iter().filter(|s| s.ran()).map(|s| s.name.as_str()).collect();

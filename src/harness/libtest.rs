@@ -10,6 +10,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::record::{CaseRecord, Verdict};
 
+use super::ordering::Ordering;
 use super::report;
 use super::run::{EvalRun, Permits};
 use super::session::{Project, Session};
@@ -45,7 +46,7 @@ pub fn run(project: Project, register: impl FnOnce(&mut Suite)) -> ExitCode {
     let mut suite = Suite::default();
     register(&mut suite);
 
-    let (mut trials, runs) = expand(suite, &session, &libtest);
+    let (mut trials, runs, orderings) = expand(suite, &session, &libtest);
     if filters.len() > 1 {
         libtest.filter = None;
         let wanted =
@@ -64,7 +65,7 @@ pub fn run(project: Project, register: impl FnOnce(&mut Suite)) -> ExitCode {
     if libtest.list {
         return ExitCode::SUCCESS;
     }
-    let complete = finish(&session, &runs);
+    let complete = finish(&session, &runs, &orderings);
     if selected == 0 && session.is_ci() {
         say(
             "error: no eval matches the filter, and CI is set: nothing was measured (check the filter and evals/)",
@@ -75,15 +76,16 @@ pub fn run(project: Project, register: impl FnOnce(&mut Suite)) -> ExitCode {
 }
 
 /// Saves, exports and reports. False when an export that was asked for failed.
-fn finish(session: &Session, runs: &[Arc<EvalRun>]) -> bool {
+fn finish(session: &Session, runs: &[Arc<EvalRun>], orderings: &[Arc<Ordering>]) -> bool {
     let joined = session.is_nextest() && session.exports();
     let known = |run: &Arc<EvalRun>| if joined { run.known_to_all() } else { run.known() };
-    let evals: Vec<_> = if session.is_nextest() && !joined {
+    let mut evals: Vec<_> = if session.is_nextest() && !joined {
         // Only a gate has something to add to what its cases have saved.
         runs.iter().filter_map(|run| run.gated()).collect()
     } else {
         runs.iter().filter_map(known).collect()
     };
+    evals.extend(orderings.iter().filter_map(|ordering| ordering.judged()));
     session.save_evals(&evals);
     if !session.is_nextest() && !evals.is_empty() {
         let _ = std::io::stderr().write_all(report::table(&evals).as_bytes());
@@ -114,9 +116,12 @@ fn describe(filters: &[String], args: &Arguments) -> String {
     filters.iter().cloned().chain(exact).chain(skips).collect::<Vec<_>>().join(" ")
 }
 
-/// Every case and every gate as a trial, in the order in which they were registered.
-fn expand(suite: Suite, session: &Arc<Session>, args: &Arguments) -> (Vec<Trial>, Vec<Arc<EvalRun>>) {
-    let (mut trials, mut runs) = (Vec::new(), Vec::new());
+/// What there is to run.
+type Expanded = (Vec<Trial>, Vec<Arc<EvalRun>>, Vec<Arc<Ordering>>);
+
+/// Every case, every gate and every order as a trial, in the order in which they were registered.
+fn expand(suite: Suite, session: &Arc<Session>, args: &Arguments) -> Expanded {
+    let (mut trials, mut runs, mut orderings) = (Vec::new(), Vec::new(), Vec::new());
     for (name, failure) in suite.failures {
         trials.push(failing(format!("{name}::load"), failure));
     }
@@ -133,7 +138,10 @@ fn expand(suite: Suite, session: &Arc<Session>, args: &Arguments) -> (Vec<Trial>
             continue;
         }
         match load(eval, session) {
-            Ok(loaded) => runs.extend(loaded),
+            Ok(loaded) => {
+                orderings.extend(loaded.first().and_then(|run| Ordering::new(&run.plan, &loaded)));
+                runs.extend(loaded);
+            }
             Err(Left::Out(reason)) => {
                 let ignored = move || Ok(Completion::ignored_with(reason));
                 let trial = Trial::ignorable_test(format!("{name}::gate"), ignored);
@@ -150,7 +158,14 @@ fn expand(suite: Suite, session: &Arc<Session>, args: &Arguments) -> (Vec<Trial>
     for run in &runs {
         trials.extend(trials_of(run, session));
     }
-    (trials, runs)
+    for ordering in &orderings {
+        let ordering = Arc::clone(ordering);
+        trials.push(Trial::ignorable_test(ordering.title(), move || {
+            let record = ordering.judge();
+            outcome(record.verdict, &record.reason, String::new)
+        }));
+    }
+    (trials, runs, orderings)
 }
 
 /// Under nextest a process runs one trial: the cases of other evals need not be read to find it.

@@ -31,9 +31,13 @@
 //! Limits: what a subject prints to stdout is not captured, and would stand between the lines of
 //! `--format json`: print to stderr. A subject that never returns keeps its thread until the process ends.
 
+mod answers;
 mod body;
 mod case;
+mod expansions;
+mod judge;
 mod libtest;
+mod ordering;
 mod plan;
 mod report;
 mod run;
@@ -46,7 +50,14 @@ mod worker;
 
 use std::process::ExitCode;
 
+pub use answers::{
+    Answered, Asks, abstention, citations_present, citations_valid, grounded, not_echo, topic_coverage,
+};
 pub use case::{BoxError, Case, Context, Example, IntoCases, Judged, Output, Ranked};
+pub use expansions::{
+    Expanded, added_relevant_at, expansion_valid, has_lexical_variants, has_vector_variants, varied,
+};
+pub use judge::{Agreement, Judge, Label, Labelled};
 pub use scorer::{
     Observed, Scored, Scorer, average_precision, latency, ndcg_at, precision_at, recall_at, reciprocal_rank,
     schema_valid, scorer,

@@ -33,6 +33,8 @@ pub struct Plan {
     pub skip: Option<String>,
     pub skip_cases: BTreeMap<String, String>,
     pub known_misses: BTreeMap<String, String>,
+    /// Variants, the best first, none of which may be worse than the next.
+    pub order: Vec<String>,
 }
 
 impl Plan {
@@ -54,7 +56,13 @@ impl Plan {
             skip: None,
             skip_cases: BTreeMap::new(),
             known_misses: BTreeMap::new(),
+            order: Vec::new(),
         }
+    }
+
+    /// What the trials of a variant are called.
+    pub fn title_of(&self, variant: &str) -> String {
+        format!("{}[{variant}]", self.name)
     }
 
     /// What the mean of a scorer has to reach, if anything.
@@ -82,6 +90,33 @@ impl Plan {
                     nearest(id, ids).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
                 return Err(format!("case `{id}` is named in the eval, but there is no such case{near}"));
             }
+        }
+        Ok(())
+    }
+
+    /// The first contradiction in the order, given the names of all variants; a subject without one is `None`.
+    pub fn check_order(&self, variants: &[Option<String>]) -> Result<(), String> {
+        if self.order.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<String> = variants.iter().flatten().cloned().collect();
+        if named.len() < variants.len() || self.order.len() < 2 {
+            return Err("`ordered` compares variants: name two or more, and add every subject as one".into());
+        }
+        let mut seen = std::collections::HashSet::new();
+        for name in &self.order {
+            if !named.contains(name) {
+                let near = nearest(name, &named)
+                    .map(|near| format!(" (did you mean `{near}`?)"))
+                    .unwrap_or_default();
+                return Err(format!("`ordered` names variant `{name}`, and there is no such variant{near}"));
+            }
+            if !seen.insert(name) {
+                return Err(format!("`ordered` names variant `{name}` twice"));
+            }
+        }
+        if !self.gauges.iter().any(|gauge| gauge.of_case) {
+            return Err("`ordered` has nothing to compare: no scorer counts for the verdict of a case".into());
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::record::{CaseRecord, EvalRecord, MeanRecord, Verdict};
+use crate::record::{CaseRecord, EvalRecord, MeanRecord, Order, OrderRecord, Verdict};
 
 use super::session::Session;
 
@@ -25,7 +25,8 @@ pub fn table(evals: &[EvalRecord]) -> String {
 }
 
 fn render(evals: &[EvalRecord], colour: bool) -> String {
-    let rows: Vec<(bool, [String; 9])> = evals.iter().flat_map(rows_of).collect();
+    let measured = evals.iter().filter(|eval| eval.order.is_empty());
+    let rows: Vec<(bool, [String; 9])> = measured.flat_map(rows_of).collect();
     let mut widths = HEADER.map(UnicodeWidthStr::width);
     for (_, row) in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -47,7 +48,8 @@ fn render(evals: &[EvalRecord], colour: bool) -> String {
             line
         });
     }
-    text + &known_misses(evals) + &not_passed(evals) + &worst(evals)
+    let parts = [known_misses, informing, spreads, orders, not_passed, worst];
+    parts.iter().fold(text, |text, part| text + &part(evals))
 }
 
 fn line(cells: &[String; 9], widths: &[usize; 9]) -> String {
@@ -102,6 +104,67 @@ fn numbers(mean: &MeanRecord) -> [String; 4] {
             Some(change) => format!("{change:+.3}"),
         },
     ]
+}
+
+/// The scorers that counted for no verdict, each with its reason.
+fn informing(evals: &[EvalRecord]) -> String {
+    let mut text = String::new();
+    for eval in evals {
+        for mean in &eval.means {
+            if let Some(why) = &mean.informs {
+                push(&mut text, &format!("{}: {} informs only: {why}", eval.eval, mean.scorer));
+            }
+        }
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// How far the trials of a case lie apart, where there are several.
+fn spreads(evals: &[EvalRecord]) -> String {
+    let mut text = String::new();
+    for eval in evals {
+        for mean in &eval.means {
+            let Some(spread) = &mean.trials else { continue };
+            let widest = match spread.widest_deviation > 0.0 {
+                true => format!(
+                    ", widest {} {:.3} ± {:.3}",
+                    spread.widest, spread.widest_mean, spread.widest_deviation
+                ),
+                false => String::new(),
+            };
+            let line =
+                format!("{}  {}  {:.3} ± {:.3}{widest}", eval.eval, mean.scorer, mean.mean, spread.deviation);
+            push(&mut text, &line);
+        }
+    }
+    if text.is_empty() { text } else { format!("\nbetween trials (mean ± standard deviation)\n{text}") }
+}
+
+/// The comparisons of ordered variants.
+fn orders(evals: &[EvalRecord]) -> String {
+    let mut text = String::new();
+    for eval in evals {
+        for order in &eval.order {
+            push(&mut text, &compared(&eval.eval, order));
+        }
+    }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\norder of variants (mean difference, 95 % interval)\n{text}")
+    }
+}
+
+fn compared(eval: &str, order: &OrderRecord) -> String {
+    let OrderRecord { scorer, better, worse, cases, mean, low, high, p, .. } = order;
+    let head = format!("{eval}  {scorer}  {better} − {worse}");
+    let word = match order.order {
+        Order::NotCompared => return format!("{head}  not compared: no case has both scores"),
+        Order::Better => "better",
+        Order::Tie => "tie",
+        Order::Worse => "worse",
+    };
+    format!("{head}  {mean:+.3}  {low:+.3} – {high:+.3}  p {p:.3}  {cases} cases  {word}")
 }
 
 /// The gates that failed, each with its reason.
@@ -223,6 +286,8 @@ mod tests {
             high: mean,
             threshold: Some(0.7),
             change: Some(-0.125),
+            informs: None,
+            trials: None,
         };
         EvalRecord {
             eval: name.into(),
@@ -234,6 +299,7 @@ mod tests {
             case_set: String::new(),
             means: vec![mean("recall@5", 0.25), mean("a scorer with a name that goes on and on", 1.0)],
             took_ms: 1234.0,
+            order: Vec::new(),
             cases: vec![case],
         }
     }

@@ -55,13 +55,16 @@ impl EvalRun {
     /// The verdict over all cases. Executes those that have not been, and never waits for one that nobody has
     /// begun.
     pub fn gate(&self) -> &EvalRecord {
-        self.summary.get_or_init(|| {
-            self.fetch();
-            // From the end: siblings in other processes begin at the start, and each finds what the other has.
-            let mut cases: Vec<_> = (0..self.ids.len()).rev().map(|index| self.case(index)).collect();
-            cases.reverse();
-            self.judge(&cases)
-        })
+        self.summary.get_or_init(|| self.judge(&self.all()))
+    }
+
+    /// All cases. Executes those that have not been.
+    pub fn all(&self) -> Vec<Arc<CaseRecord>> {
+        self.fetch();
+        // From the end: siblings in other processes begin at the start, and each finds what the other has.
+        let mut cases: Vec<_> = (0..self.ids.len()).rev().map(|index| self.case(index)).collect();
+        cases.reverse();
+        cases
     }
 
     /// What is known: the gate's verdict, else one over the cases that were executed, if any was; with cases.

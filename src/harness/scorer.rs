@@ -31,6 +31,15 @@ pub struct Observed<'a, C, O> {
 pub enum Scored {
     /// A value in [0, 1], higher is better, and anything worth keeping beside it.
     Value(f64, Value),
+    /// A value that is shown and kept out of every verdict of this run.
+    Informs {
+        /// In [0, 1].
+        value: f64,
+        /// Anything worth keeping beside it.
+        detail: Value,
+        /// Why it does not count: `the judge agrees too little with its labels`.
+        why: String,
+    },
     /// There is nothing to score, for this reason. The case leaves this scorer's mean.
     Skipped(String),
     /// The scorer failed. The case stays in the mean, with 0.
@@ -200,11 +209,11 @@ pub fn schema_valid<C, O: Serialize>(name: impl Into<String>, schema: &Value) ->
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::corpus::{JudgedQuery, Ranking};
 
-    fn run<C, O>(scorer: &Scorer<C, O>, case: &C, output: &O, took: Duration) -> Scored {
+    pub fn run<C, O>(scorer: &Scorer<C, O>, case: &C, output: &O, took: Duration) -> Scored {
         let trace = Trace::default();
         (scorer.run)(&Observed { case, output, took, trace: &trace, trial: 0 })
     }

@@ -34,12 +34,30 @@ impl Snapshots {
         let accepted = insta::Snapshot::from_file(&self.folder.join(format!("{name}.snap"))).ok();
         let old = accepted.as_ref().and_then(|snapshot| snapshot.as_text()).map(ToString::to_string);
         Some(match old {
-            None => format!("snapshot `{name}` is new, accept it with `cargo insta review`"),
+            None => format!("snapshot `{name}` is new, {}", advice("", variable)),
             Some(old) => format!(
-                "snapshot `{name}` differs, accept it with `cargo insta review` or repair the subject\n{}",
+                "snapshot `{name}` differs, {}\n{}",
+                advice(" or repair the subject", variable),
                 difference(old.trim_end(), text.trim_end())
             ),
         })
+    }
+}
+
+/// Variables that put something else in the place of what the project's settings name.
+const CHOOSE: [&str; 5] =
+    ["RANKGATE_EMBEDDER", "RANKGATE_RERANKER", "RANKGATE_FUSION", "RANKGATE_THOROUGHNESS", "RANKGATE_PRESET"];
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// What to do about a text that differs: nobody should accept what another model than the project's has found.
+fn advice(else_do: &str, variable: impl Fn(&str) -> Option<String>) -> String {
+    let chosen = CHOOSE.iter().find_map(|name| Some(format!("{name}={}", variable(name)?)));
+    match chosen {
+        Some(chosen) => format!("but {chosen} is set: unset it before you accept a baseline"),
+        None => format!("accept it with `cargo insta review`{else_do}"),
     }
 }
 
@@ -89,6 +107,17 @@ fn difference(old: &str, new: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_model_found_is_not_to_be_accepted() {
+        let advice =
+            |set: &str| advice(" or repair the subject", |name| (name == set).then(|| "other".into()));
+        assert_eq!(advice("HOME"), "accept it with `cargo insta review` or repair the subject");
+        assert_eq!(
+            advice("RANKGATE_EMBEDDER"),
+            "but RANKGATE_EMBEDDER=other is set: unset it before you accept a baseline"
+        );
+    }
 
     #[test]
     fn file_names_are_safe_and_stay_apart() {

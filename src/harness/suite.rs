@@ -262,9 +262,32 @@ impl<C: Case, O: Output> Eval<C, O> {
     }
 
     /// Stages that have to run in every case. A stage that was skipped, failed or is missing makes the case an
-    /// error: no silent fallback is scored.
+    /// error: no silent fallback is scored. One that was ready and found nothing to do, and says so by `needless`,
+    /// does not.
     pub fn requires<S: Into<String>>(&mut self, stages: impl IntoIterator<Item = S>) -> &mut Self {
         self.plan.requires.extend(stages.into_iter().map(Into::into));
+        self
+    }
+
+    /// Says which variant should be the best, which the second best, and so on. One more trial, `NAME::order`,
+    /// compares each with the next, by every scorer that counts for the verdict of a case, over the cases that both
+    /// have scored. A tie is allowed; a variant that is worse than the next one, and not by chance (paired
+    /// randomisation test, two-sided, p < 0.05), fails.
+    ///
+    /// ```
+    /// # use rankgate::prelude::*;
+    /// # fn engine(_: &str, _: u32) -> Result<Ranking> { Ok(Ranking::from_docids(["a.md"])) }
+    /// # let mut suite = Suite::default();
+    /// suite
+    ///     .eval("effort")
+    ///     .cases(|| vec![Example::new("q1", "roll back").expecting(Judgments::from([("a.md".into(), 1)]))])
+    ///     .variant("thorough", |case, _| engine(case.input, 40))
+    ///     .variant("fast", |case, _| engine(case.input, 5))
+    ///     .score(recall_at(5))
+    ///     .ordered(["thorough", "fast"]);
+    /// ```
+    pub fn ordered<S: Into<String>>(&mut self, best_first: impl IntoIterator<Item = S>) -> &mut Self {
+        self.plan.order = best_first.into_iter().map(Into::into).collect();
         self
     }
 
@@ -320,6 +343,8 @@ impl<C: Case, O: Output> Definition for Eval<C, O> {
         let mut cases = quietly(load)?.map_err(|error| report(&error))?;
         let ids: Vec<String> = cases.iter().map(|case| case.id().to_string()).collect();
         plan.check(&ids)?;
+        let variants: Vec<_> = subjects.iter().map(|(variant, _)| variant.clone()).collect();
+        plan.check_order(&variants)?;
         if !plan.only.is_empty() {
             cases.retain(|case| plan.only.iter().any(|id| id == case.id()));
         }
@@ -331,7 +356,7 @@ impl<C: Case, O: Output> Definition for Eval<C, O> {
         for (variant, subject) in subjects {
             let title = match &variant {
                 None => plan.name.clone(),
-                Some(variant) => format!("{}[{variant}]", plan.name),
+                Some(variant) => plan.title_of(variant),
             };
             let variant = variant.unwrap_or_else(|| "no variant".into());
             if let Some(problem) = unusable(&variant) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::corpus::hex;
-use crate::record::{CaseRecord, Column, EvalRecord, MeanRecord, Score, TrialRecord, Verdict};
+use crate::record::{CaseRecord, Column, EvalRecord, MeanRecord, Score, TrialRecord, TrialSpread, Verdict};
 
-use super::plan::Plan;
-use crate::metrics::stats::bootstrap_mean_ci;
+use super::plan::{Gauge, Plan};
+use crate::metrics::stats::{bootstrap_mean_ci, standard_deviation};
 
 /// What a case showed beside its scores.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ pub struct Extras {
 }
 
 /// Samples behind an interval, drawn alike in every run.
-const RESAMPLES: usize = 1000;
-const SEED: u64 = 7;
+pub const RESAMPLES: usize = 1000;
+pub const SEED: u64 = 7;
 
 /// Slack for sums of decimal fractions: 0.1 + 0.2 reaches 0.3.
 const SLACK: f64 = 1e-9;
@@ -42,7 +42,7 @@ pub fn judge_case(
         position,
         verdict: Verdict::Pass,
         reason: String::new(),
-        mean: mean(plan.gauges.iter().zip(&scores).filter(|(g, _)| g.of_case).filter_map(|(_, s)| s.value)),
+        mean: mean(counted(plan, &scores).map(|(_, value)| value)),
         scores,
         known_miss,
         columns: extras.columns,
@@ -98,18 +98,20 @@ fn decide_case(
     }
 }
 
+/// The scores that count for the verdict of a case.
+fn counted<'a>(plan: &'a Plan, scores: &'a [Score]) -> impl Iterator<Item = (&'a Gauge, f64)> {
+    let counts = |(gauge, score): &(&Gauge, &Score)| gauge.of_case && score.informs.is_none();
+    plan.gauges.iter().zip(scores).filter(counts).filter_map(|(gauge, score)| Some((gauge, score.value?)))
+}
+
 /// Why the case is below its floor, if it is and has one.
 fn below_floor(plan: &Plan, record: &CaseRecord) -> Option<String> {
-    let scored = plan
-        .gauges
-        .iter()
-        .zip(&record.scores)
-        .filter(|(gauge, score)| gauge.of_case && score.value.is_some());
     let (value, floor) = match plan.case_floor {
         Some(floor) => (record.mean?, floor),
         None => {
-            let pairs: Vec<(f64, f64)> =
-                scored.filter_map(|(gauge, score)| Some((score.value?, plan.threshold_of(gauge)?))).collect();
+            let pairs: Vec<(f64, f64)> = counted(plan, &record.scores)
+                .filter_map(|(gauge, value)| Some((value, plan.threshold_of(gauge)?)))
+                .collect();
             (mean(pairs.iter().map(|p| p.0))?, mean(pairs.iter().map(|p| p.1))?)
         }
     };
@@ -118,6 +120,7 @@ fn below_floor(plan: &Plan, record: &CaseRecord) -> Option<String> {
 
 fn scores_in_words(scores: &[Score]) -> String {
     let one = |score: &Score| match score.value {
+        Some(value) if score.informs.is_some() => format!("{} {value:.3} (informs)", score.scorer),
         Some(value) => format!("{} {value:.3}", score.scorer),
         None => format!("{} skipped", score.scorer),
     };
@@ -140,6 +143,8 @@ fn mean_score(name: &str, trials: &[TrialRecord], index: usize) -> Score {
         scorer: name.into(),
         value,
         spread: (values.len() > 1).then_some(highest - lowest),
+        deviation: standard_deviation(&values),
+        informs: scores.iter().find_map(|score| score.informs.clone()),
         skipped: if value.is_none() { scores.iter().find_map(|score| score.skipped.clone()) } else { None },
         error: scores.iter().find_map(|score| score.error.clone()),
         detail: if let [only] = scores[..] { only.detail.clone() } else { serde_json::Value::Null },
@@ -165,8 +170,9 @@ pub fn skipped_case(eval: &str, (position, case): (usize, &str), reason: &str) -
 /// Decides an eval from the cases that were executed; `ids` are all it has. The record comes without cases.
 pub fn judge_eval(plan: &Plan, eval: &str, ids: &[String], cases: &[Arc<CaseRecord>]) -> EvalRecord {
     let means = plan.gauges.iter().enumerate().filter_map(|(i, gauge)| {
-        let values: Vec<f64> =
-            cases.iter().filter_map(|case| case.scores.get(i).and_then(|score| score.value)).collect();
+        let scores = || cases.iter().filter_map(|case| case.scores.get(i));
+        let values: Vec<f64> = scores().filter_map(|score| score.value).collect();
+        let informs = scores().find_map(|score| score.informs.clone());
         let interval = bootstrap_mean_ci(&values, 0.95, RESAMPLES, SEED)?;
         Some(MeanRecord {
             scorer: gauge.name.clone(),
@@ -174,8 +180,10 @@ pub fn judge_eval(plan: &Plan, eval: &str, ids: &[String], cases: &[Arc<CaseReco
             mean: mean(values.iter().copied())?,
             low: interval.low,
             high: interval.high,
-            threshold: plan.threshold_of(gauge),
+            threshold: plan.threshold_of(gauge).filter(|_| informs.is_none()),
             change: None,
+            informs,
+            trials: trial_spread(cases, i),
         })
     });
     let mut record = EvalRecord {
@@ -188,10 +196,25 @@ pub fn judge_eval(plan: &Plan, eval: &str, ids: &[String], cases: &[Arc<CaseReco
         case_set: case_set(ids.iter().filter(|id| !plan.skip_cases.contains_key(*id))),
         means: means.collect(),
         took_ms: cases.iter().map(|case| case.took_ms()).sum(),
+        order: Vec::new(),
         cases: Vec::new(),
     };
     (record.verdict, record.reason) = decide_eval(plan, &record, cases);
     record
+}
+
+/// How far the trials of a case lie apart in scorer number `index`; nothing with one trial.
+fn trial_spread(cases: &[Arc<CaseRecord>], index: usize) -> Option<TrialSpread> {
+    let spread = |case: &Arc<CaseRecord>| {
+        let score = case.scores.get(index)?;
+        Some((case.case.clone(), score.value?, score.deviation?))
+    };
+    let spreads: Vec<(String, f64, f64)> = cases.iter().filter_map(spread).collect();
+    let variance = mean(spreads.iter().map(|(_, _, deviation)| deviation * deviation))?;
+    // The first of several as wide.
+    let (widest, widest_mean, widest_deviation) =
+        spreads.into_iter().reduce(|widest, other| if other.2 > widest.2 { other } else { widest })?;
+    Some(TrialSpread { deviation: variance.sqrt(), widest, widest_mean, widest_deviation })
 }
 
 fn decide_eval(plan: &Plan, record: &EvalRecord, cases: &[Arc<CaseRecord>]) -> (Verdict, String) {
@@ -269,7 +292,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// SHA-256 over the ids in order.
-fn case_set<'a>(ids: impl Iterator<Item = &'a String>) -> String {
+pub fn case_set<'a>(ids: impl Iterator<Item = &'a String>) -> String {
     let mut hasher = Sha256::new();
     for id in ids {
         hasher.update(id.as_bytes());

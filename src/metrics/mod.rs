@@ -21,14 +21,18 @@
 
 use crate::corpus::Judgments;
 
+pub mod agreement;
 mod evaluate;
 mod formula;
 mod judged;
 mod measure;
+pub mod significance;
+mod similarity;
 pub mod stats;
 
 pub use evaluate::{Evaluation, Options, REPORT_VERSION, Report, Value, evaluate, schema};
 pub use measure::Measures;
+pub use similarity::{jaccard, rank_biased_overlap, same_top1};
 
 use judged::{Judge, Judged, View};
 

@@ -11,12 +11,14 @@ use crate::settings::ModelSettings;
 use crate::store::cache::Cache;
 
 mod cached;
+mod client;
 #[cfg(feature = "local-llm")]
 mod local;
 mod preset;
 mod server;
 
 pub(super) use preset::local_model;
+pub use preset::{PresetStatus, presets};
 
 /// What a generator is asked. Equal prompts to equal models have equal answers from the cache; the time limit
 /// is no part of that.

@@ -33,8 +33,8 @@ mod wheel;
 
 pub use fake::{HashEmbedder, ScriptedGenerator};
 pub use folder::models_folder;
-pub use generator::{Generated, Generator, Prompt, generator};
-pub use support::{Support, support};
+pub use generator::{Generated, Generator, PresetStatus, Prompt, generator, presets};
+pub use support::{Support, UNRELATED, support};
 
 /// What a text is to an embedder that treats questions and passages differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -61,7 +61,16 @@ fn pinned_library(settings: &ModelSettings) -> Result<PathBuf> {
     Ok(folder.join(entry.parts[0].file.name))
 }
 
+/// The library reports about the machine to its maker unless this variable is set when it starts; its own switch
+/// comes too late.
+const NO_TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
+
 fn load(library: &Path) -> Result<Environment> {
+    if std::env::var_os(NO_TELEMETRY).is_none() {
+        // SAFETY: Rust's readers and writers of the environment are locked against each other. What remains is C
+        // code that reads it on another thread at this moment, once a process, before the first model runs.
+        unsafe { std::env::set_var(NO_TELEMETRY, "1") };
+    }
     let builder = ort::init_from(library).map_err(|e| not_loaded(library, &e))?;
     builder.with_name("rankgate").with_telemetry(false).build().map_err(|e| {
         Error::new(ErrorKind::Model, format!("{}: ONNX Runtime does not start", library.display()))

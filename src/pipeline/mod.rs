@@ -1,13 +1,15 @@
 //! The system under test: BM25, vectors, fusion and reranking over an index folder.
 //!
 //! ```text
-//! text ─┬─ bm25 ───────────┬─ fusion ─ feedback ─ graph ─ rerank ─ ranking
+//! text ─┬─ bm25 ───────────┬─ (expansion) ─ fusion ─ feedback ─ graph ─ rerank ─ ranking
 //!       └─ embed ─ vector ─┘
 //! ```
 //!
 //! Every stage is a `tracing` span, so what ran is in the [`Trace`](crate::trace::Trace) that comes back.
 
+mod ask;
 pub mod bm25;
+pub mod expansion;
 mod fusion;
 pub mod graph;
 pub mod index;
@@ -20,5 +22,6 @@ mod rerank;
 mod stages;
 pub mod vector;
 
+pub use ask::{Answerer, AskRequest};
 pub use query::Pipeline;
-pub use request::Request;
+pub use request::{Expand, Request, Sampling};

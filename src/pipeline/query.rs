@@ -4,16 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::bm25::LexicalHit;
+use super::expansion::{Expander, Lanes, LexicalExpander, ModelExpander};
 use super::fusion::Candidate;
 use super::index::IndexReader;
 use super::indexer;
 use super::progress::IndexBar;
-use super::request::Request;
+use super::request::{Expand, Request};
 use super::vector::VectorHit;
 use crate::corpus::{self, Evidence, Hit, Ranking};
 use crate::error::{Error, Result};
 use crate::models::{self, Embedder, Generator, Reranker};
-use crate::settings::{Fusion, SearchSettings, Settings};
+use crate::settings::{Fusion, Preset, SearchSettings, Settings, Thoroughness};
 use crate::store::cache::Cache;
 use crate::text::{self, snippet};
 use crate::trace::{Trace, capture};
@@ -31,18 +32,20 @@ pub struct Pipeline {
     pub(super) embedder: Option<Arc<dyn Embedder>>,
     pub(super) reranker: Option<Arc<dyn Reranker>>,
     pub(super) generator: Option<Arc<dyn Generator>>,
+    pub(super) expander: Arc<dyn Expander>,
     pub(super) settings: SearchSettings,
 }
 
 impl Pipeline {
     /// Opens the index in `dir` with the models that the settings name; none is loaded before it is needed.
     ///
-    /// What models answer is kept in `cache`, if there is one. Fails when there is no index, when another version
-    /// made it, and when a model is not there and cannot be fetched.
+    /// What models answer is kept in `cache`, if there is one. Queries are expanded by the generator of the preset; by
+    /// rules in a build without the feature `local-llm` whose preset is the local model. Fails when there is no index,
+    /// when another version made it, and when a model is not there and cannot be fetched.
     pub fn open(dir: &Path, settings: &Settings, cache: Option<Arc<Cache>>) -> Result<Self> {
         let embedder = models::embedder(&settings.models, cache.clone())?;
-        let reranker = models::reranker(&settings.models, cache)?;
-        Self::with_models(dir, &settings.search, Some(embedder), reranker)
+        let reranker = models::reranker(&settings.models, cache.clone())?;
+        Self::with_models(dir, &settings.search, Some(embedder), reranker)?.with_preset(settings, cache)
     }
 
     /// Brings the index in `dir` up to date with `corpus` (a folder of documents, or a BEIR folder), then opens it.
@@ -57,15 +60,17 @@ impl Pipeline {
         vectors: bool,
     ) -> Result<Self> {
         let embedder = if vectors { Some(models::embedder(&settings.models, cache.clone())?) } else { None };
-        let reranker = if vectors { models::reranker(&settings.models, cache)? } else { None };
+        let reranker = if vectors { models::reranker(&settings.models, cache.clone())? } else { None };
         let mut bar = IndexBar::new(COLLECTION, dir);
         let documents = corpus::open(corpus).documents()?;
         indexer::build(dir, COLLECTION, documents, embedder.as_deref(), &mut |progress| bar.show(progress))?;
         drop(bar);
-        Self::with_models(dir, &settings.search, embedder, reranker)
+        let pipeline = Self::with_models(dir, &settings.search, embedder, reranker)?;
+        if vectors { pipeline.with_preset(settings, cache) } else { Ok(pipeline) }
     }
 
-    /// Opens the index in `dir` with these models; without an embedder only [`search`](Self::search) works.
+    /// Opens the index in `dir` with these models; without an embedder only [`search`](Self::search) works. Queries
+    /// are expanded by rules, unless a [generator](Self::with_generator) is added.
     pub fn with_models(
         dir: &Path,
         settings: &SearchSettings,
@@ -73,13 +78,31 @@ impl Pipeline {
         reranker: Option<Arc<dyn Reranker>>,
     ) -> Result<Self> {
         let index = IndexReader::open(dir)?;
-        Ok(Self { index, embedder, reranker, generator: None, settings: settings.clone() })
+        let expander = Arc::new(LexicalExpander);
+        Ok(Self { index, embedder, reranker, generator: None, expander, settings: settings.clone() })
     }
 
-    /// The same pipeline with a language model, for expansion and answers.
+    /// The same pipeline with the generator of the settings' preset; as it is where this build cannot run that.
+    fn with_preset(self, settings: &Settings, cache: Option<Arc<Cache>>) -> Result<Self> {
+        let models = &settings.models;
+        if !cfg!(feature = "local-llm") && models.find_preset(&models.preset)? == Preset::Local {
+            return Ok(self);
+        }
+        Ok(self.with_generator(models::generator(models, cache)?))
+    }
+
+    /// The same pipeline with a language model, for answers and, from now on, for expansion.
     #[must_use]
     pub fn with_generator(mut self, generator: Arc<dyn Generator>) -> Self {
+        self.expander = Arc::new(ModelExpander::new(generator.clone()));
         self.generator = Some(generator);
+        self
+    }
+
+    /// The same pipeline with another expander than the lexical one, or its generator's.
+    #[must_use]
+    pub fn with_expander(mut self, expander: Arc<dyn Expander>) -> Self {
+        self.expander = expander;
         self
     }
 
@@ -100,18 +123,20 @@ impl Pipeline {
 
     /// Searches by words. Fails only on a request that asks nothing and on a damaged index.
     pub fn search(&self, request: &Request) -> Result<(Ranking, Trace)> {
-        traced(|| {
-            self.check(request)?;
-            let found = self.words(request, self.depth(request))?;
-            let hit = |(rank, hit): (usize, &LexicalHit)| Candidate {
-                key: hit.key,
-                score: f64::from(hit.score),
-                chunk: None,
-                evidence: vec![Evidence::new("bm25", rank, hit.score, f64::from(hit.score))],
-            };
-            let candidates: Vec<_> = (1..).zip(&found.hits).map(hit).collect();
-            self.ranking(request, &candidates)
-        })
+        traced(|| self.by_words(request))
+    }
+
+    fn by_words(&self, request: &Request) -> Result<Ranking> {
+        self.check(request)?;
+        let found = self.words(request, self.depth(request))?;
+        let hit = |(rank, hit): (usize, &LexicalHit)| Candidate {
+            key: hit.key,
+            score: f64::from(hit.score),
+            chunk: None,
+            evidence: vec![Evidence::new("bm25", rank, hit.score, f64::from(hit.score))],
+        };
+        let candidates: Vec<_> = (1..).zip(&found.hits).map(hit).collect();
+        self.ranking(request, &candidates)
     }
 
     /// Searches by meaning: documents by the cosine of their best passage.
@@ -132,23 +157,55 @@ impl Pipeline {
         })
     }
 
-    /// Searches by words and meaning, fuses both lists and reranks the head. Fails like [`vsearch`](Self::vsearch).
+    /// Searches as thoroughly as the request or the setting says.
+    ///
+    /// *Fast* is [`search`](Self::search). *Balanced* searches by words and meaning, fuses both lists and reranks the
+    /// head. *Thorough* also searches for what the [expander](super::expansion) proposes, and reranks more. Fails like
+    /// [`vsearch`](Self::vsearch), and when a model is asked to expand and there is none; a failing expansion is in the
+    /// trace and fails no search.
     pub fn query(&self, request: &Request) -> Result<(Ranking, Trace)> {
-        traced(|| {
-            self.check(request)?;
-            let depth = self.depth(request);
-            let words = self.words(request, depth)?;
-            let vector = self.embed(request)?;
-            let meaning = self.meaning(request, &vector, depth)?;
-            let mut fused = match request.fusion.unwrap_or(self.settings.fusion) {
-                Fusion::Rrf => self.reciprocal_rank(&words.hits, &meaning),
-                Fusion::Adaptive => self.adaptive(request, &words.hits, &meaning, &vector)?,
-            };
-            self.follow_links(request, &mut fused.candidates)?;
-            let agree = words.hits.first().map(|hit| hit.key) == meaning.first().map(|hit| hit.key);
-            self.rerank(request, &mut fused, &vector, agree)?;
-            self.ranking(request, &fused.candidates)
+        traced(|| match self.level(request) {
+            Thoroughness::Fast => self.by_words(request),
+            Thoroughness::Balanced | Thoroughness::Thorough => self.hybrid(request),
         })
+    }
+
+    fn hybrid(&self, request: &Request) -> Result<Ranking> {
+        let mut lanes = self.lanes(request)?;
+        if self.expands(request) {
+            lanes = self.expand(request, lanes)?;
+        }
+        let Lanes { words, vector, meaning } = lanes;
+        let mut fused = match request.fusion.unwrap_or(self.settings.fusion) {
+            Fusion::Rrf => self.reciprocal_rank(&words.hits, &meaning),
+            Fusion::Adaptive => self.adaptive(request, &words.hits, &meaning, &vector)?,
+        };
+        self.follow_links(request, &mut fused.candidates)?;
+        let agree = words.hits.first().map(|hit| hit.key) == meaning.first().map(|hit| hit.key);
+        self.rerank(request, &mut fused, &vector, agree)?;
+        self.ranking(request, &fused.candidates)
+    }
+
+    /// What both lanes find for the plain request.
+    pub(super) fn lanes(&self, request: &Request) -> Result<Lanes> {
+        self.check(request)?;
+        let depth = self.depth(request);
+        let words = self.words(request, depth)?;
+        let vector = self.embed(request)?;
+        let meaning = self.meaning(request, &vector, depth)?;
+        Ok(Lanes { words, vector, meaning })
+    }
+
+    /// How much work this request asks for.
+    pub(super) fn level(&self, request: &Request) -> Thoroughness {
+        request.thoroughness.unwrap_or(self.settings.thoroughness)
+    }
+
+    fn expands(&self, request: &Request) -> bool {
+        match request.expand {
+            Some(wanted) => wanted != Expand::Never,
+            None => self.level(request) == Thoroughness::Thorough,
+        }
     }
 
     /// Checks that the request asks something, of a collection that is there.
@@ -215,7 +272,7 @@ impl Pipeline {
 }
 
 /// Runs `work` and returns its value with the stages that ran.
-fn traced<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Trace)> {
+pub(super) fn traced<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Trace)> {
     let (value, trace) = capture(work);
     Ok((value?, trace))
 }

@@ -1,8 +1,10 @@
 //! What a search is asked: a text, structured parts, a collection, a limit.
 
+use std::time::Duration;
+
 use crate::corpus::{Mode, Query, QueryMode};
 use crate::error::{Error, Result};
-use crate::settings::Fusion;
+use crate::settings::{Fusion, Thoroughness};
 use crate::text;
 
 /// One search.
@@ -24,6 +26,44 @@ pub struct Request {
     pub graph: Option<bool>,
     /// Whether hits carry the stretch of text that matched best.
     pub snippets: bool,
+    /// How much work a hybrid search does; `None` takes the setting.
+    pub thoroughness: Option<Thoroughness>,
+    /// Whether the query is expanded, and by whom; `None` leaves it to the thoroughness and the pipeline.
+    pub expand: Option<Expand>,
+    /// The language of the text, if known.
+    pub lang: Option<String>,
+    /// How a model draws its answers.
+    pub sampling: Sampling,
+    /// How long an expansion may take; `None` takes the setting.
+    pub expand_within: Option<Duration>,
+}
+
+/// Whether a query is expanded, and by whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expand {
+    /// Not at all.
+    Never,
+    /// By rules.
+    Lexical,
+    /// By the pipeline's generator.
+    Model,
+}
+
+/// How a model draws its answers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// 0 takes the likeliest answer every time.
+    pub temperature: f32,
+    /// Where drawing begins.
+    pub seed: u64,
+    /// Which execution of the same request this is: it draws its own answer.
+    pub trial: u32,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { temperature: 0.0, seed: 42, trial: 0 }
+    }
 }
 
 impl Request {
@@ -38,6 +78,11 @@ impl Request {
             rerank: true,
             graph: None,
             snippets: false,
+            thoroughness: None,
+            expand: None,
+            lang: None,
+            sampling: Sampling::default(),
+            expand_within: None,
         }
     }
 
@@ -45,6 +90,13 @@ impl Request {
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// The same request with this much work.
+    #[must_use]
+    pub fn thoroughness(mut self, level: Thoroughness) -> Self {
+        self.thoroughness = Some(level);
         self
     }
 
@@ -119,6 +171,7 @@ impl From<&Query> for Request {
         let mut request = Self::new(&query.text);
         request.modes = query.modes.clone();
         request.collection = query.collection.clone();
+        request.lang = query.lang.clone();
         request
     }
 }

@@ -17,6 +17,7 @@ use super::vector::{VectorHit, Vectors};
 use crate::corpus::{Evidence, Mode};
 use crate::error::{Error, Result};
 use crate::models::{Embedder, TextRole};
+use crate::settings::Thoroughness;
 use crate::text;
 
 /// Weight of an `intent:` part beside the query's own text, and of `term:` parts likewise.
@@ -27,6 +28,8 @@ const HYDE: f32 = 0.35;
 const FEEDBACK_DOCUMENTS: usize = 3;
 /// The share of the query that the best document must contain before its vector is trusted: the majority.
 const ON_TOPIC: f64 = 0.5;
+/// Documents that are reranked at the highest thoroughness.
+const THOROUGH_DEPTH: usize = 40;
 /// What a linked document gets of the score of the best one.
 const GRAPH: f64 = 0.4;
 
@@ -46,10 +49,13 @@ impl Pipeline {
         .entered();
         let collection = request.collection.as_deref();
         let lexical = self.index.lexical();
-        let mut found = lexical.search(&text::parse(&request.text), collection, limit)?;
+        let query = text::parse(&request.text);
+        let mut found = lexical.search(&query, collection, limit)?;
         for part in request.parts(Mode::Term) {
             let weight = if request.text.trim().is_empty() { 1.0 } else { VARIANT };
-            add(&mut found, lexical.search(&text::parse(part), collection, limit)?, weight);
+            let mut part = text::parse(part);
+            part.excluded.extend_from_slice(&query.excluded);
+            add(&mut found, lexical.search(&part, collection, limit)?, weight);
         }
         found.hits.truncate(limit);
         span.record("hits", found.hits.len());
@@ -94,7 +100,7 @@ impl Pipeline {
     }
 
     /// The documents nearest to `vector`, without those that have a word which the request excludes.
-    fn nearest(&self, request: &Request, vector: &[f32], limit: usize) -> Result<Vec<VectorHit>> {
+    pub(super) fn nearest(&self, request: &Request, vector: &[f32], limit: usize) -> Result<Vec<VectorHit>> {
         let collection = request.collection.as_deref();
         let excluded = self.index.lexical().excluded(&text::parse(&request.text), collection)?;
         let mut found = self.vectors()?.search(vector, limit.saturating_add(excluded.len()), collection)?;
@@ -107,7 +113,7 @@ impl Pipeline {
         self.index.vectors(self.required_embedder()?)
     }
 
-    fn required_embedder(&self) -> Result<&dyn Embedder> {
+    pub(super) fn required_embedder(&self) -> Result<&dyn Embedder> {
         self.embedder().ok_or_else(|| {
             Error::usage("a search by meaning needs an embedder, and this pipeline has none")
                 .with_hint("open it with one, or search by words")
@@ -149,6 +155,17 @@ impl Pipeline {
         span.record("documents", FEEDBACK_DOCUMENTS.min(fused.candidates.len()));
         let meaning = self.nearest(request, &refined, self.depth(request))?;
         fuse(&meaning, &refined)
+    }
+
+    /// The documents that fusion would put first, with their best passages.
+    pub(super) fn first(
+        &self,
+        words: &[LexicalHit],
+        meaning: &[VectorHit],
+        vector: &[f32],
+    ) -> Result<Vec<(u64, Option<u32>)>> {
+        let fused = fusion::adaptive(words, &self.cosines(words, meaning, vector)?);
+        Ok(fused.candidates.iter().take(FEEDBACK_DOCUMENTS).map(|c| (c.key, c.chunk)).collect())
     }
 
     /// The vector list and the cosines of the documents that only the lexical list has.
@@ -215,11 +232,13 @@ impl Pipeline {
     ) -> Result<()> {
         let span =
             info_span!("rerank", method = Empty, model = Empty, documents = Empty, skipped = Empty).entered();
+        let thorough = self.level(request) == Thoroughness::Thorough;
+        let full = self.settings.rerank_depth.max(if thorough { THOROUGH_DEPTH } else { 0 });
         let depth = match &self.reranker {
-            Some(_) => self.settings.rerank_depth,
+            Some(_) => full,
             // The less the words say, the further down the answer may lie.
-            None if fused.matched < ON_TOPIC => self.settings.rerank_depth,
-            None => LATE_DEPTH.min(self.settings.rerank_depth),
+            None if fused.matched < ON_TOPIC => full,
+            None => LATE_DEPTH.min(full),
         };
         let head = depth.min(fused.candidates.len());
         let question = request.question();
@@ -290,7 +309,7 @@ fn add(found: &mut LexicalResult, more: LexicalResult, weight: f32) {
     found.coverage = found.coverage.max(more.coverage);
 }
 
-fn normalise(vector: &mut [f32]) {
+pub(super) fn normalise(vector: &mut [f32]) {
     let norm = vector.iter().map(|component| component * component).sum::<f32>().sqrt();
     if norm > 0.0 {
         vector.iter_mut().for_each(|component| *component /= norm);

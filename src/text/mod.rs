@@ -1,17 +1,23 @@
-//! Text: normal forms, words of any script, stems, the query grammar, chunks and snippets.
+//! Text: normal forms, words of any script, stems, the query grammar, chunks, snippets, personal data.
 
 mod chunk;
 mod cited;
+mod function_words;
 mod grammar;
 mod normalize;
+mod scrub;
 mod snippet;
 mod stem;
+mod telling;
 mod tokens;
 
 pub use chunk::{Chunk, chunks};
 pub use cited::{citations, sentences, uncited};
+pub use function_words::{is_function_word, language_of};
 pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
+pub use scrub::{Family, Pii, find_pii, scrub};
 pub use snippet::snippet;
 pub use stem::{DEFAULT_LANGUAGE, stem};
+pub use telling::{TellingKind, TellingWord, negates, telling};
 pub use tokens::{Segment, Token, TokenKind, segments, tokens};

@@ -18,7 +18,7 @@ use crate::sound;
 
 pub use sound::{answers, docids};
 
-fn fault() -> String {
+pub fn fault() -> String {
     std::env::var("FAULT").unwrap_or_default()
 }
 

@@ -11,11 +11,13 @@ mod sound;
 
 mod conventions;
 mod fixtures;
+mod generation;
 
 fn main() -> std::process::ExitCode {
     rankgate::harness::main(rankgate::project!(), |suite| {
         suite.file("evals/vsearch.eval.rs", vsearch::register);
         suite.file("evals/multilingual.eval.rs", multilingual::register);
         suite.file("tests/faults/conventions.rs", conventions::register);
+        suite.file("tests/faults/generation.rs", generation::register);
     })
 }

@@ -6,7 +6,7 @@ use rankgate::models::{self, Embedder, TextRole};
 use rankgate::settings::ModelSettings;
 use rankgate::store::cache::{Cache, CacheMode};
 
-use super::pinned;
+use super::{Sandbox, pinned};
 
 fn embedder(name: &str) -> Option<Arc<dyn Embedder>> {
     pinned("onnxruntime")?;
@@ -24,6 +24,21 @@ fn similarities(embedder: &dyn Embedder, query: &str, texts: &[&str]) -> Vec<f32
     let query = embedder.embed(&[query], TextRole::Query).unwrap();
     let passages = embedder.embed(texts, TextRole::Passage).unwrap();
     passages.rows().map(|row| cosine(&query.data, row)).collect()
+}
+
+#[test]
+fn the_runtime_reports_to_nobody() {
+    let (Some(runtime), Some(_)) = (pinned("onnxruntime"), pinned("all-minilm-l6-v2")) else { return };
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("docs")).unwrap();
+    std::fs::write(sandbox.path("docs/a.md"), "# A\n\nwords").unwrap();
+    let mut index = sandbox.rankgate(&["index"]);
+    index.arg(sandbox.path("docs")).env("RANKGATE_MODELS", runtime.parent().unwrap());
+    index.env("RANKGATE_EMBEDDER", "all-minilm-l6-v2").env("HOME", sandbox.path("home"));
+    let output = index.env_remove("XDG_CACHE_HOME").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // What the library would send, it keeps there first.
+    assert!(!sandbox.path("home/.cache").exists());
 }
 
 #[test]

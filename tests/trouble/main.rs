@@ -4,14 +4,21 @@ use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
+use rankgate::models::{self, Prompt};
 use rankgate::prelude::*;
+use rankgate::settings::{ModelSettings, ServerPreset};
 
 fn main() -> std::process::ExitCode {
     rankgate::harness::main(rankgate::project!(), |suite| {
         suite.file("trouble/verdicts.eval.rs", verdicts);
         suite.file("trouble/failures.eval.rs", failures);
         suite.file("trouble/settings.eval.rs", settings);
+        suite.file("trouble/orders.eval.rs", orders);
         suite.file("trouble/refused.eval.rs", |_| Err::<(), _>("no fixture"));
+        // `tests/server/evals.rs` has the server.
+        if let Ok(url) = std::env::var("RANKGATE_SERVER") {
+            suite.file("trouble/server.eval.rs", move |suite| server(suite, url));
+        }
     })
 }
 
@@ -75,6 +82,25 @@ fn verdicts(suite: &mut Suite) {
     // As good as the environment says.
     let score: f64 = std::env::var("SCORE").ok().and_then(|score| score.parse().ok()).unwrap_or(1.0);
     suite.eval("told").cases(|| cases(&["a", "b"])).subject(echo).score(scorer("told", move |_, _| score));
+}
+
+fn server(suite: &mut Suite, server: String) {
+    let settings = ModelSettings {
+        preset: "mine".into(),
+        server,
+        presets: [("mine".into(), ServerPreset { retries: 0, ..ServerPreset::new("m") })].into(),
+        ..Default::default()
+    };
+    suite
+        .eval("served")
+        .cases(|| cases(&["fine", "refused key", "fault", "hang", "nonsense", "well"]))
+        .subject(move |case, _| {
+            let timeout = Duration::from_millis(500);
+            let prompt = Prompt { user: case.input.into(), timeout, ..Default::default() };
+            Ok::<_, Error>(models::generator(&settings, None)?.generate(&prompt)?.text)
+        })
+        .score(scorer("same", |case: &Example<&str>, answer: &String| answer == case.input));
+    suite.eval("after").cases(|| cases(&["a"])).subject(echo).score(by_id());
 }
 
 fn failures(suite: &mut Suite) {
@@ -151,6 +177,13 @@ fn failures(suite: &mut Suite) {
     suite.eval("same").cases(|| cases(&["b"])).subject(echo);
 }
 
+/// Notes an execution, to count them from outside.
+fn count(input: &str) -> std::io::Result<()> {
+    let Some(file) = std::env::var_os("COUNT_FILE") else { return Ok(()) };
+    let mut file = std::fs::File::options().append(true).create(true).open(file)?;
+    file.write_all(format!("{input}\n").as_bytes())
+}
+
 fn hang(yes: bool) {
     if yes {
         std::thread::sleep(Duration::from_secs(3600));
@@ -193,20 +226,87 @@ fn settings(suite: &mut Suite) {
         .score(scorer("at most two", |_, before| *before < 2))
         .threshold(1.0)
         .concurrency(2);
-    // Notes every execution, to count them from outside.
     suite
         .eval("counted")
         .cases(|| cases(&["a", "b", "c", "d"]))
-        .subject(|case, _| {
-            if let Some(file) = std::env::var_os("COUNT_FILE") {
-                let mut file = std::fs::File::options().append(true).create(true).open(file)?;
-                file.write_all(format!("{}\n", case.input).as_bytes())?;
-            }
-            Ok::<_, std::io::Error>(())
-        })
+        .subject(|case, _| count(case.input))
         .score_with("any", |_, _| true)
         .threshold(1.0);
     if std::env::var_os("ALONE").is_some() {
         suite.eval("alone").cases(|| cases(&["a", "b"])).subject(echo).only(["b"]);
     }
+}
+
+/// Evals whose variants are in order, out of order, and not to be compared.
+fn orders(suite: &mut Suite) {
+    const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let told =
+        || scorer("told", |_: &Example<&str>, out: &Option<f64>| out.map_or_else(no_key, Scored::from));
+    let constant = |value: f64| move |_: &Example<&str>, _: &Context| Ok::<_, Error>(Some(value));
+    // Two cases of eight lose: that may be chance.
+    let nearly =
+        |case: &Example<&str>, _: &Context| Ok::<_, Error>(Some(if case.input < "c" { 0.5 } else { 0.75 }));
+    suite
+        .eval("in order")
+        .cases(|| cases(&IDS))
+        .variant("fast", constant(0.5))
+        .variant("balanced", constant(0.75))
+        .variant("thorough", nearly)
+        .score(told())
+        .score(latency(Duration::from_secs(60)))
+        .ordered(["thorough", "balanced", "fast"]);
+    suite
+        .eval("out of order")
+        .cases(|| cases(&IDS))
+        .variant("thorough", |case, _| {
+            count(case.input)?;
+            Ok::<_, std::io::Error>(Some(if case.input == "g" { 0.25 } else { 0.5 }))
+        })
+        .variant("fast", constant(0.75))
+        .score(told())
+        .ordered(["thorough", "fast"]);
+    suite
+        .eval("not to compare")
+        .cases(|| cases(&IDS))
+        .variant("server", |_, _| Ok::<_, Error>(None))
+        .variant("local", constant(0.75))
+        .score(told())
+        .ordered(["server", "local"]);
+    suite
+        .eval("half broken")
+        .cases(|| cases(&IDS))
+        .variant("server", |case, _| if case.input == "c" { Err("no route to host") } else { Ok(Some(1.0)) })
+        .variant("local", constant(0.75))
+        .score(told())
+        .ordered(["server", "local"]);
+    let mut refused = |name: &str, order: &[&str]| {
+        let cases = suite.eval(name).cases(|| cases(&IDS));
+        let eval = cases.variant("thorough", constant(1.0)).variant("fast", constant(0.5));
+        eval.score(told()).ordered(order.iter().copied());
+    };
+    refused("unknown variant", &["thorogh", "fast"]);
+    refused("one variant", &["fast"]);
+    refused("same variant", &["fast", "fast"]);
+    suite
+        .eval("nothing to order")
+        .cases(|| cases(&IDS))
+        .variant("thorough", constant(1.0))
+        .variant("fast", constant(1.0))
+        .score(latency(Duration::from_secs(60)))
+        .ordered(["thorough", "fast"]);
+    // A judge that only informs: its score counts for nothing, and is shown.
+    suite
+        .eval("informed")
+        .cases(|| cases(&["a", "b"]))
+        .subject(|_, _| Ok::<_, Error>(Some(1.0)))
+        .score(told())
+        .score(scorer("judge", |_, _| {
+            let why = "kappa 0.12 < 0.60".into();
+            Scored::Informs { value: 0.1, detail: serde_json::Value::Null, why }
+        }))
+        .threshold(0.9);
+}
+
+fn no_key() -> Scored {
+    Scored::skipped("no key")
 }

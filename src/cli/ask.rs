@@ -1,0 +1,155 @@
+//! `rankgate ask`: one question, one answer with its passages.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::corpus::Answer;
+use crate::error::Result;
+use crate::models;
+use crate::pipeline::{Answerer, AskRequest, Pipeline, Request};
+use crate::settings::{self, Preset, Settings, Thoroughness};
+use crate::store::cache::Cache;
+use crate::text::{parse, snippet};
+use crate::trace::Trace;
+
+/// Characters of a passage that are shown.
+const SNIPPET: usize = 160;
+
+/// Answer a question from the indexed documents, with citations
+///
+/// The answer cites its passages as [n]; they are listed below it. When the passages do not hold the answer, it says
+/// "no answer" and why. That is an answer too: the exit code is 0.
+///
+/// The extractive answerer quotes sentences and needs no language model. The generated answer is written by the model
+/// of the preset, which sees the passages as quoted data: what they say is never an order.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rankgate ask \"how long are daily backups kept?\"
+  rankgate ask --answerer generated --verified \"how long are daily backups kept?\"
+  rankgate ask --preset quality --thorough \"who approves a restore?\"")]
+pub struct Args {
+    /// The question. A text that begins with a hyphen goes behind `--`.
+    #[arg(required = true)]
+    text: Vec<String>,
+    /// Who answers. Default: extractive for the local preset, generated for one on a server.
+    #[arg(long, value_enum)]
+    answerer: Option<AnswererArg>,
+    /// The language model: nano, slim, balanced, quality or one of the settings. Default: the setting.
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// No answer unless a passage that it cites supports every sentence.
+    #[arg(long)]
+    verified: bool,
+    /// How many passages the answer may rest on.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=20))]
+    passages: u32,
+    /// Find passages by words only.
+    #[arg(long, conflicts_with = "thorough")]
+    fast: bool,
+    /// Expand the question before passages are looked for, and rerank more of them.
+    #[arg(long)]
+    thorough: bool,
+    /// Only documents of this collection.
+    #[arg(long, value_name = "NAME")]
+    collection: Option<String>,
+    /// The index folder. Default: the one in RANKGATE_HOME.
+    #[arg(long, value_name = "DIR")]
+    index: Option<PathBuf>,
+    /// Show what each stage did.
+    #[arg(long)]
+    explain: bool,
+    /// Print one JSON document (schemas/ask.schema.json).
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum AnswererArg {
+    /// Quotes one to three sentences.
+    Extractive,
+    /// The language model of the preset writes.
+    Generated,
+}
+
+/// What `ask` prints with `--json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// Version of this format.
+    version: u32,
+    /// The question as typed.
+    question: String,
+    /// The answer, or why there is none.
+    answer: Answer,
+    /// What ran, in order.
+    trace: Trace,
+}
+
+/// Runs it.
+pub fn run(args: Args) -> Result<ExitCode> {
+    let mut settings = Settings::load(&super::working_folder()?)?;
+    if let Some(preset) = &args.preset {
+        settings.models.preset.clone_from(preset);
+    }
+    let preset = settings.models.find_preset(&settings.models.preset)?;
+    let request = request(&args, &settings, &preset)?;
+    let cache = Arc::new(Cache::open(&settings::home()?.join("cache.db"))?);
+    let dir = super::index_folder(args.index.as_deref())?;
+    let mut pipeline = Pipeline::open(&dir, &settings, Some(cache.clone()))?;
+    if request.answerer == Answerer::Generated {
+        pipeline = pipeline.with_generator(models::generator(&settings.models, Some(cache))?);
+    }
+    let (answer, trace) = pipeline.ask(&request)?;
+    let output = Output { version: 1, question: args.text.join(" "), answer, trace };
+    super::print(&if args.json { super::json(&output) } else { page(&output, args.explain) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn request(args: &Args, settings: &Settings, preset: &Preset) -> Result<AskRequest> {
+    let mut request = Request::parse(&args.text)?;
+    request.collection.clone_from(&args.collection);
+    let level = match (args.fast, args.thorough) {
+        (true, _) => Thoroughness::Fast,
+        (_, true) => Thoroughness::Thorough,
+        _ => settings.search.thoroughness,
+    };
+    let answerer = match (args.answerer, preset) {
+        (Some(AnswererArg::Extractive), _) | (None, Preset::Local) => Answerer::Extractive,
+        (Some(AnswererArg::Generated), _) | (None, Preset::Server(_)) => Answerer::Generated,
+    };
+    let mut ask = AskRequest::new(request.thoroughness(level)).answerer(answerer);
+    ask.verified = args.verified;
+    ask.passages = args.passages as usize;
+    Ok(ask)
+}
+
+fn page(output: &Output, explain: bool) -> String {
+    let answer = &output.answer;
+    let mut text = match &answer.abstained {
+        Some(reason) => format!("no answer: {reason}\n"),
+        None => format!("{}\n", answer.text),
+    };
+    let question = parse(&output.question);
+    let terms: Vec<&String> = question.terms.iter().chain(&question.phrases).collect();
+    // Writing to a String cannot fail.
+    for &n in &answer.citations {
+        let Some(passage) = n.checked_sub(1).and_then(|n| answer.passages.get(n)) else { continue };
+        let _ = writeln!(text, "\n[{n}] {}  {}", passage.docid, passage.title);
+        let _ = writeln!(text, "    {}", snippet(&passage.text, &terms, SNIPPET));
+    }
+    if answer.invalid_citations > 0 {
+        let _ = writeln!(
+            text,
+            "\n{} citations resolved to no passage and were taken out",
+            answer.invalid_citations
+        );
+    }
+    if explain {
+        text.push_str(&super::search::stages(&output.trace));
+    }
+    text
+}

@@ -1,0 +1,137 @@
+//! Does a baseline belong to the corpus, index and models that are there now?
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::record::Fingerprints;
+use crate::record::baseline::AllFingerprints;
+
+/// One thing that is no longer what it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// `corpus`, `index`, or the model of a stage: `model of vector`.
+    pub what: String,
+    /// The fingerprints in the baseline.
+    pub baseline: BTreeSet<String>,
+    /// The fingerprint now; absent when there is none.
+    pub current: Option<String>,
+}
+
+/// What a comparison of fingerprints found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Staleness {
+    /// What makes the baseline stale; empty for a fresh one.
+    pub differences: Vec<Difference>,
+    /// What a reader should know and is no reason to refuse.
+    pub notes: Vec<String>,
+}
+
+/// Compares what a baseline was captured with to what is there now.
+///
+/// Other documents, another index or another model make it stale: the results would differ without any change of
+/// the code. Other code does not, since that is what a gate is for; it is noted. Only models of stages that the
+/// baseline used count. A baseline that states nothing cannot be told to be stale, which is noted too.
+pub fn stale(baseline: &AllFingerprints, current: &Fingerprints) -> Staleness {
+    let mut found = Staleness::default();
+    let mut compare = |what: String, then: &BTreeSet<String>, now: Option<&String>| {
+        let same = then.len() == 1 && now.is_some_and(|now| then.contains(now));
+        if !then.is_empty() && !same {
+            found.differences.push(Difference { what, baseline: then.clone(), current: now.cloned() });
+        }
+    };
+    compare("corpus".into(), &baseline.corpus, current.corpus.as_ref());
+    compare("index".into(), &baseline.index, current.index.as_ref());
+    for (stage, then) in &baseline.models {
+        compare(format!("model of {stage}"), then, current.models.get(stage));
+    }
+    for (what, then) in [("corpus", &baseline.corpus), ("index", &baseline.index)] {
+        if then.is_empty() {
+            found.notes.push(format!("the baseline states no fingerprint of the {what}: it may be stale"));
+        }
+    }
+    if let Some(now) = current.code.as_ref().filter(|now| baseline.code.iter().any(|then| then != *now)) {
+        let then: Vec<&str> = baseline.code.iter().map(String::as_str).collect();
+        found.notes.push(format!("captured with the code {}, replayed with {now}", then.join(", ")));
+    }
+    found
+}
+
+impl Staleness {
+    /// Fails when the baseline is stale, saying what differs; `name` is the baseline's.
+    pub fn refuse(&self, name: &str) -> Result<()> {
+        if self.differences.is_empty() {
+            return Ok(());
+        }
+        let list: Vec<String> = self.differences.iter().map(Difference::words).collect();
+        Err(Error::input(format!("{name}: the baseline is stale: {}", list.join("; ")))
+            .with_hint("capture and publish it anew, or compare all the same with --allow-stale"))
+    }
+}
+
+impl Difference {
+    /// `index was 1a2b3c4d5e6f, is 6f5e4d3c2b1a`.
+    pub fn words(&self) -> String {
+        // As much of a fingerprint as tells two apart.
+        let short = |fingerprint: &String| fingerprint.chars().take(12).collect::<String>();
+        let then: Vec<String> = self.baseline.iter().map(short).collect();
+        let now = self.current.as_ref().map_or("absent".into(), short);
+        format!("{} was {}, is {now}", self.what, then.join(" and "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now(corpus: &str, index: &str, vector: &str) -> Fingerprints {
+        Fingerprints {
+            corpus: Some(corpus.into()),
+            index: Some(index.into()),
+            models: [("vector".to_string(), vector.to_string())].into(),
+            code: Some("c2".into()),
+        }
+    }
+
+    fn then(rows: &[Fingerprints]) -> AllFingerprints {
+        let mut all = AllFingerprints::default();
+        rows.iter().for_each(|row| all.add(row));
+        all
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let baseline = then(&[now("d", "0123456789abcdef", "m")]);
+        assert_eq!(stale(&baseline, &now("d", "0123456789abcdef", "m")), Staleness::default());
+        let found = stale(&baseline, &Fingerprints { models: Default::default(), ..now("d", "i2", "m") });
+        let error = found.refuse("b").expect_err("is stale").to_string();
+        assert!(
+            error.starts_with(
+                "b: the baseline is stale: index was 0123456789ab, is i2; model of vector was m, is absent ("
+            ),
+            "{error}"
+        );
+        assert!(error.contains("--allow-stale"), "{error}");
+    }
+
+    #[test]
+    fn a_baseline_over_two_indexes_is_stale_whichever_is_there() {
+        let baseline = then(&[now("d", "i1", "m"), now("d", "i2", "m")]);
+        assert_eq!(
+            stale(&baseline, &now("d", "i2", "m")).differences[0].words(),
+            "index was i1 and i2, is i2"
+        );
+    }
+
+    #[test]
+    fn other_code_and_a_silent_baseline_are_noted() {
+        let old = Fingerprints { code: Some("c1".into()), ..now("d", "i", "m") };
+        let found = stale(&then(&[old]), &now("d", "i", "m"));
+        found.refuse("b").expect("is fresh");
+        assert_eq!(found.notes, ["captured with the code c1, replayed with c2"]);
+        let silent = stale(&AllFingerprints::default(), &now("d", "i", "m"));
+        assert!(silent.differences.is_empty() && silent.notes.len() == 2, "{silent:?}");
+    }
+}
