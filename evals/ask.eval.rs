@@ -121,6 +121,8 @@ fn nano(suite: &mut Suite) {
             pipeline()?.ask(&ask).map(|(answer, _)| answer)
         })
         .setup(move || pipeline().map(|_| ()))
+        // Questions wait for each other at the model.
+        .timeout(Duration::from_secs(900))
         .requires(["bm25", "embed", "vector", "fusion", "passages", "evidence"])
         .score(citations_present())
         .score(citations_valid())
