@@ -154,9 +154,11 @@ fn quotes(n: usize, passage: &Passage) -> Vec<Quote> {
             head = line;
         } else if !line.is_empty() && !ruled(line) {
             head = if line.starts_with('|') { head } else { "" };
-            let parts = if line.starts_with('|') || code { vec![*line] } else { sentences(line) };
-            for part in parts {
-                let text = uncited(without_marks(part));
+            let whole = line.starts_with('|') || code;
+            // Before it is parted: the stop of `1.` ends no sentence.
+            let line = without_marks(line);
+            for part in if whole { vec![line] } else { sentences(line) } {
+                let text = uncited(part);
                 if !text.chars().any(char::is_alphanumeric) {
                     continue;
                 }
