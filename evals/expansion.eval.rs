@@ -30,7 +30,7 @@ impl Expanded {
 
     fn valid(&self) -> Result<bool> {
         let value = serde_json::to_value(&self.expansion).map_err(|e| Error::input(e.to_string()))?;
-        Ok(jsonschema::is_valid(&expansion::schema(), &value))
+        Ok(jsonschema::is_valid(expansion::schema().as_value(), &value))
     }
 
     /// 0.5 when the expansion changes nothing, 1 when it brings all relevant documents among the first five, 0 when
