@@ -53,6 +53,9 @@ pub struct AskRequest {
     /// Whether there is no answer when the passages lack the evidence. Otherwise the extractive answerer always
     /// answers, and a generator alone decides whether it can.
     pub evidence: bool,
+    /// About how many tokens of passages the generator reads. With the rules and the answer, 1,100 fit into a context
+    /// of 2,048.
+    pub reads: usize,
     /// How long the generator may take.
     pub timeout: Duration,
 }
@@ -66,6 +69,7 @@ impl AskRequest {
             passages: 5,
             verified: false,
             evidence: true,
+            reads: 1_100,
             timeout: Duration::from_secs(120),
         }
     }
