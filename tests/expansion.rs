@@ -274,7 +274,7 @@ proptest! {
         let proposed = Expansion { lexical_queries: lexical, vector_queries: vector, hyde, notes: None };
         let found = guard(&query, None, proposed, |_| Ok(near)).unwrap();
         let parsed = rankgate::text::parse(&query);
-        prop_assert!(jsonschema::is_valid(&schema(), &serde_json::to_value(&found).unwrap()), "{found:?}");
+        prop_assert!(jsonschema::is_valid(schema().as_value(), &serde_json::to_value(&found).unwrap()), "{found:?}");
         prop_assert!(found.lexical_queries.len() <= MOST && found.vector_queries.len() <= MOST);
         prop_assert_eq!(found.lexical_queries.is_empty(), parsed.is_empty() && found.lexical_queries.is_empty());
         let words = |text: &str| -> Vec<String> {

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use schemars::{JsonSchema, schema_for};
-use serde_json::Value;
+use schemars::{JsonSchema, Schema, schema_for};
 
 use crate::error::{Error, Result};
 
@@ -45,10 +44,10 @@ fn all() -> Vec<(&'static str, String)> {
 }
 
 fn schema<T: JsonSchema>() -> String {
-    pretty(&schema_for!(T).to_value())
+    pretty(&schema_for!(T))
 }
 
-fn pretty(schema: &Value) -> String {
+fn pretty(schema: &Schema) -> String {
     let mut text = serde_json::to_string_pretty(schema).expect("a schema is plain JSON");
     text.push('\n');
     text

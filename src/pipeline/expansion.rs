@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use schemars::Schema;
 use sha2::{Digest, Sha256};
 
 use crate::corpus::{Expansion, hex};
@@ -95,13 +95,13 @@ pub trait Expander: Send + Sync {
 /// The published JSON schema of an [`Expansion`], `expansion@1.0`: draft-07 and closed.
 ///
 /// ```
-/// let schema = rankgate::pipeline::expansion::schema();
+/// let schema = rankgate::pipeline::expansion::schema().to_value();
 /// assert_eq!(schema["$id"], "rankgate:expansion@1.0");
 /// assert_eq!(schema["properties"]["lexicalQueries"]["maxItems"], 5);
 /// ```
-pub fn schema() -> Value {
+pub fn schema() -> Schema {
     let generator = schemars::generate::SchemaSettings::draft07().into_generator();
-    generator.into_root_schema_for::<Expansion>().to_value()
+    generator.into_root_schema_for::<Expansion>()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::models::{Embedder, TextRole, TokenVectors, UNRELATED};
 use crate::text::{TellingKind, TellingWord, language_of, sentences, telling, uncited};
 
 /// What the question's words in a sentence add to its nearness. This and the two below make the best sentence hold
-/// the answer of 126 of 144 English and 122 of 144 German questions on XQuAD.
+/// the answer of 126 of 144 English and 123 of 144 German questions on XQuAD, on which they were chosen.
 const COVERED: f64 = 0.3;
 /// What a number adds where one is asked for.
 const NUMBER: f64 = 0.05;

@@ -231,7 +231,7 @@ fn parse(text: &str) -> Result<Expansion> {
     let value = serde_json::Deserializer::from_str(&text[from..]).into_iter::<Value>().next();
     let value = value.ok_or_else(|| invalid("it is empty".into()))?;
     let value = value.map_err(|e| invalid(format!("it is not JSON: {e}")))?;
-    let compile = || jsonschema::validator_for(&schema()).map_err(|e| e.to_string());
+    let compile = || jsonschema::validator_for(schema().as_value()).map_err(|e| e.to_string());
     let schema = SCHEMA.get_or_init(compile).as_ref().map_err(|e| invalid(e.clone()))?;
     schema.validate(&value).map_err(|e| invalid(format!("it is not `expansion@1.0`: {e}")))?;
     serde_json::from_value(value).map_err(|e| invalid(format!("it is not `expansion@1.0`: {e}")))
