@@ -126,14 +126,12 @@ fn spellings(query: &[String], seen: &Seen) -> Vec<String> {
     for (at, word) in query.iter().enumerate() {
         let plain = fold(word);
         let umlauts = [("ae", "a"), ("oe", "o"), ("ue", "u")];
-        // Folding makes `u` of `ü`, so this also finds the word that is written with the umlaut.
         let narrow = umlauts.iter().fold(plain.clone(), |word, (wide, letter)| word.replace(wide, letter));
-        let wide = word.replace('ä', "ae").replace('ö', "oe").replace('ü', "ue");
-        for other in [narrow, fold(&wide)] {
-            if other != plain {
-                found.extend(seen.get(&other).map(str::to_string));
-            }
-        }
+        // Folding makes `u` of `ü`; without the umlaut it is another word.
+        let umlaut = seen.get(&narrow).filter(|word| word.contains(['ä', 'ö', 'ü']));
+        let wide = fold(&word.replace('ä', "ae").replace('ö', "oe").replace('ü', "ue"));
+        let other = [umlaut.filter(|_| narrow != plain), seen.get(&wide).filter(|_| wide != plain)];
+        found.extend(other.into_iter().flatten().map(str::to_string));
         found.extend(parts(&plain, seen).into_iter().flatten());
         if let Some(next) = query.get(at + 1) {
             found.extend(seen.get(&format!("{word}{next}")).map(str::to_string));
