@@ -321,6 +321,56 @@ fn the_program_prints_answer_and_passages() {
     }
 }
 
+#[test]
+fn files_without_text_are_no_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("docs")).unwrap();
+    for (name, text) in [("empty.md", ""), ("blank.md", "\n \n"), ("title.md", "# Daily"), ("a.md", BACKUP)] {
+        fs::write(dir.path().join("docs").join(name), text).unwrap();
+    }
+    assert!(rankgate(dir.path(), &["index", "docs"]).status.success());
+    for command in ["search", "vsearch", "query", "ask"] {
+        let found = rankgate(dir.path(), &[command, QUESTION]);
+        assert!(found.status.success(), "{command}: {}", String::from_utf8_lossy(&found.stderr));
+        assert!(String::from_utf8_lossy(&found.stdout).contains("a.md"), "{command}");
+    }
+}
+
+#[test]
+fn an_index_of_words_alone_answers_fast() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("docs")).unwrap();
+    fs::write(dir.path().join("docs/a.md"), BACKUP).unwrap();
+    assert!(rankgate(dir.path(), &["index", "docs", "--no-vectors"]).status.success());
+    let found = rankgate(dir.path(), &["ask", QUESTION, "--fast"]);
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    assert!(found.stdout.starts_with(b"Daily copies stay for 35 days. [1]"), "{found:?}");
+}
+
+#[test]
+fn documents_do_not_steer_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("docs")).unwrap();
+    let text = "# Ba\u{1b}[2Jck\u{7}ups\n\nDaily copies\u{1b}[31m stay\u{202e} for 35 days.";
+    fs::write(dir.path().join("docs/a.md"), text).unwrap();
+    assert!(rankgate(dir.path(), &["index", "docs"]).status.success());
+    for command in ["search", "query", "ask"] {
+        for format in [&[][..], &["--json"], &["--explain"]] {
+            let found = rankgate(dir.path(), &[&[command, QUESTION][..], format].concat()).stdout;
+            let found = String::from_utf8(found).unwrap();
+            assert!(found.contains("a.md"), "{found}");
+            assert!(!found.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_whole_number_may_have_a_point_and_marks_stand_once() {
+    let script = json!({"answerable": true, "sentences": [{"source": 1.0, "text": "35 days [1][1]."}]});
+    let answer = scripted(DOCUMENTS, &generated(QUESTION), script).0;
+    assert_eq!(answer.text, "35 days. [1]");
+}
+
 /// Share of answers whose cited passage holds the gold answer, and of questions without one that are refused.
 #[derive(Default)]
 struct Tally {

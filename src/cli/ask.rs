@@ -26,7 +26,8 @@ const SNIPPET: usize = 160;
 /// "no answer" and why. That is an answer too: the exit code is 0.
 ///
 /// The extractive answerer quotes sentences and needs no language model. The generated answer is written by the model
-/// of the preset, which sees the passages as quoted data: what they say is never an order.
+/// of the preset, which sees the passages as quoted data: what they say is never an order. The local model is small and often
+/// wrong. --verified notices inventions; swapped facts of the same sentence can pass.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rankgate ask \"how long are daily backups kept?\"
@@ -42,13 +43,13 @@ pub struct Args {
     /// The language model: nano, slim, balanced, quality or one of the settings. Default: the setting.
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// No answer unless a passage that it cites supports every sentence.
+    /// No answer unless every sentence is close to a passage that it cites, with its numbers and negations.
     #[arg(long)]
     verified: bool,
     /// How many passages the answer may rest on.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=20))]
     passages: u32,
-    /// Find passages by words only.
+    /// Find and weigh passages by words only; no embedder is loaded.
     #[arg(long, conflicts_with = "thorough")]
     fast: bool,
     /// Expand the question before passages are looked for, and rerank more of them.
@@ -99,7 +100,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let request = request(&args, &settings, &preset)?;
     let cache = Arc::new(Cache::open(&settings::home()?.join("cache.db"))?);
     let dir = super::index_folder(args.index.as_deref())?;
-    let mut pipeline = Pipeline::open(&dir, &settings, Some(cache.clone()))?;
+    let mut pipeline = if request.request.thoroughness == Some(Thoroughness::Fast) {
+        Pipeline::with_models(&dir, &settings.search, None, None)? // nothing but words is looked at
+    } else {
+        Pipeline::open(&dir, &settings, Some(cache.clone()))?
+    };
     if request.answerer == Answerer::Generated {
         pipeline = pipeline.with_generator(models::generator(&settings.models, Some(cache))?);
     }
@@ -138,13 +143,13 @@ fn page(output: &Output, explain: bool) -> String {
     // Writing to a String cannot fail.
     for &n in &answer.citations {
         let Some(passage) = n.checked_sub(1).and_then(|n| answer.passages.get(n)) else { continue };
-        let _ = writeln!(text, "\n[{n}] {}  {}", passage.docid, passage.title);
+        let _ = writeln!(text, "\n[{n}] {}  {}", super::line(&passage.docid), super::line(&passage.title));
         let _ = writeln!(text, "    {}", snippet(&passage.text, &terms, SNIPPET));
     }
     if answer.invalid_citations > 0 {
         let _ = writeln!(
             text,
-            "\n{} citations resolved to no passage and were taken out",
+            "\ncitations that resolved to no passage and were taken out: {}",
             answer.invalid_citations
         );
     }

@@ -22,10 +22,9 @@ pub enum Command {
 /// What `publish` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rankgate eval export --limit 200 > captured.ndjson
   rankgate bench publish --from captured.ndjson --to team.baseline.ndjson --dedupe")]
 pub struct Publish {
-    /// Captured searches, as `eval export` writes them.
+    /// Captured searches, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
     /// The baseline to write; its folder has to be there.

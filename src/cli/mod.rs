@@ -64,8 +64,9 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Writes `text` to stdout; a closed pipe ends the program quietly.
+/// Writes `text` to stdout, without what would steer a terminal; a closed pipe ends the program quietly.
 fn print(text: &str) -> Result<()> {
+    let text: String = text.chars().filter(|&c| matches!(c, '\n' | '\t') || !steers(c)).collect();
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(i32::from(exit::PASS)),
@@ -73,9 +74,27 @@ fn print(text: &str) -> Result<()> {
     }
 }
 
-/// A result as one pretty-printed JSON document with a line's end.
+/// Whether `c` moves or colours what a terminal shows, or turns its direction: documents may hold such characters.
+fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A name or a title that stands in a line of its own.
+fn line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A result as one pretty-printed JSON document with a line's end. What would steer a terminal is escaped.
 fn json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).expect("results are plain data with text keys");
+    use std::fmt::Write;
+    let pretty = serde_json::to_string_pretty(value).expect("results are plain data with text keys");
+    let mut text = String::with_capacity(pretty.len() + 1);
+    for c in pretty.chars() {
+        match c {
+            c if c != '\n' && steers(c) => _ = write!(text, "\\u{:04x}", u32::from(c)),
+            c => text.push(c),
+        }
+    }
     text.push('\n');
     text
 }
@@ -101,6 +120,15 @@ fn progress(len: u64, name: &str) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        let hostile = "a\u{1b}[31m\u{9b}\u{202e}\u{7}b\n";
+        let written = super::json(&hostile);
+        assert!(!written.trim_end().contains(super::steers), "{written:?}");
+        assert_eq!(serde_json::from_str::<String>(&written).expect("is JSON"), hostile);
+        assert_eq!(super::line("a\nb"), "a b");
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

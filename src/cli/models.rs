@@ -99,7 +99,7 @@ fn show(models: &[ModelStatus], presets: Option<&[PresetStatus]>, as_json: bool)
         if let Some(presets) = presets {
             document["presets"] = json!(presets);
         }
-        return super::print(&format!("{document:#}\n"));
+        return super::print(&super::json(&document));
     }
     let mut text = String::new();
     let width = models.iter().map(|model| model.name.len()).max().unwrap_or(0);

@@ -130,6 +130,9 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Query(args) => ("query", &args.common, hybrid(args, &settings)?),
     };
     let output = Output { version: 1, command: name, query: args.text.join(" "), hits, trace };
+    if let Some(why) = output.trace.stage("expansion").and_then(|stage| stage.fields.get("error")) {
+        eprintln!("note: the query was searched as it stands, it could not be expanded: {}", short(why));
+    }
     super::print(&if args.json { super::json(&output) } else { page(&output, args.explain) })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -187,9 +190,16 @@ fn page(output: &Output, explain: bool) -> String {
     // Writing to a String cannot fail.
     for (i, hit) in output.hits.hits.iter().enumerate() {
         let collection = if several { format!("{}: ", hit.collection) } else { String::new() };
-        let _ = writeln!(text, "{:>2}. {collection}{}  {}  {:.4}", i + 1, hit.docid, hit.hash, hit.score);
+        let _ = writeln!(
+            text,
+            "{:>2}. {collection}{}  {}  {:.4}",
+            i + 1,
+            super::line(&hit.docid),
+            hit.hash,
+            hit.score
+        );
         if !hit.title.is_empty() {
-            let _ = writeln!(text, "    {}", hit.title);
+            let _ = writeln!(text, "    {}", super::line(&hit.title));
         }
         if !hit.snippet.is_empty() {
             let _ = writeln!(text, "    {}", hit.snippet);

@@ -128,7 +128,7 @@ fn exists(answer: &Answer, n: usize) -> bool {
 ///     .eval("ask")
 ///     .cases(move || vec![Example::new("q1", "What is the notice period?").expecting(topics)])
 ///     .subject(|case, _| my_answerer(case.input))
-///     .score(topic_coverage(|case| &case.expected));
+///     .score(topic_coverage(|case: &Example<&str, Vec<Vec<String>>>| &case.expected));
 /// # fn my_answerer(question: &str) -> Result<Answer> { Ok(Answer::default()) }
 /// ```
 pub fn topic_coverage<C: Asks, O: Answered>(

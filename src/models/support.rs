@@ -48,7 +48,7 @@ pub fn support(sentence: &str, passages: &[&str], embedder: Option<&dyn Embedder
     if claim.plain.is_empty() {
         return Ok(Support::default());
     }
-    if passages.iter().any(|passage| squeezed(passage).contains(&claim.plain)) {
+    if passages.iter().any(|passage| states(&squeezed(passage), &claim.plain)) {
         let semantic = embedder.map(|_| 1.0);
         return Ok(Support { lexical: 1.0, semantic, contradicted: false, score: 1.0 });
     }
@@ -80,6 +80,20 @@ fn together(lexical: f64, semantic: Option<f64>, foreign: bool) -> f64 {
         Some(semantic) => ((semantic + lexical) * 0.5 / 0.9).min(1.0),
     }
 }
+
+/// Whether `claim` stands in `passage` as whole sentences, items or cells: the end of a sentence can say the opposite of
+/// the sentence.
+fn states(passage: &str, claim: &str) -> bool {
+    passage.match_indices(claim).any(|(at, _)| {
+        let (before, after) = (passage[..at].trim_end(), passage[at + claim.len()..].trim_start());
+        (before.is_empty() || before.ends_with(BORDERS))
+            && (after.is_empty() || after.starts_with('|') || claim.ends_with(BORDERS))
+    })
+}
+
+/// What a sentence, a cell, an item of a list or a heading ends with, or has before it.
+const BORDERS: &[char] =
+    &['.', '!', '?', '…', '。', '！', '？', ':', '|', '#', '*', '-', '"', '”', '»', ')', ']'];
 
 /// Normalised, with every stretch of white space as one space.
 fn squeezed(text: &str) -> String {
@@ -231,6 +245,17 @@ mod tests {
         Grad je Minute. Arbeiten am Wasserkreis sind während einer Hitzewarnung verboten.";
     const RETENTION: &str =
         "ログは 90 日間保存され、その後削除されます。鍵を紛失した場合は、すぐに受付に連絡してください。";
+
+    #[test]
+    fn the_end_of_a_sentence_is_not_the_sentence() {
+        let passage = ["It is sealed. Nobody, not even an administrator, is able to delete it. Ask first."];
+        let part = support("An administrator, is able to delete it.", &passage, None).expect("compares");
+        assert!(part.score < 0.5, "{part:?}");
+        let whole = "Nobody, not even an administrator, is able to delete it. [1]";
+        assert_eq!(support(whole, &passage, None).expect("compares").score, 1.0);
+        let row = support("gold | 15 minutes", &["| Class | Loss |\n|---|---|\n| gold | 15 minutes |"], None);
+        assert_eq!(row.expect("compares").score, 1.0);
+    }
 
     /// What is claimed, of which passage, and whether that supports it.
     const TABLE: &[(&str, &str, &str, bool)] = &[

@@ -233,7 +233,7 @@ impl IndexDb {
 
     /// The byte range and text of passage `seq` of document `key`.
     pub fn passage(&self, key: u64, seq: u32) -> Result<Option<(std::ops::Range<usize>, String)>> {
-        let sql = "select start, stop, substr(cast(body as blob), start + 1, stop - start)
+        let sql = "select start, stop, coalesce(substr(cast(body as blob), start + 1, stop - start), x'')
                    from chunks join documents on documents.key = document where document = ?1 and seq = ?2";
         let read = |row: &Row<'_>| {
             let bytes: Vec<u8> = row.get(2)?;

@@ -7,11 +7,12 @@ use tracing::info_span;
 
 use super::super::query::Pipeline;
 use super::super::rerank::late_interaction;
+use super::frame::without_citations;
 use super::question::Question;
 use crate::corpus::Passage;
 use crate::error::Result;
 use crate::models::{Embedder, TextRole, TokenVectors, UNRELATED};
-use crate::text::{TellingKind, TellingWord, language_of, sentences, telling, uncited};
+use crate::text::{TellingKind, TellingWord, language_of, sentences, telling};
 
 /// What the question's words in a sentence add to its nearness. This and the two below make the best sentence hold
 /// the answer of 126 of 144 English and 123 of 144 German questions on XQuAD, on which they were chosen.
@@ -158,7 +159,7 @@ fn quotes(n: usize, passage: &Passage) -> Vec<Quote> {
             // Before it is parted: the stop of `1.` ends no sentence.
             let line = without_marks(line);
             for part in if whole { vec![line] } else { sentences(line) } {
-                let text = uncited(part);
+                let text = without_citations(part);
                 if !text.chars().any(char::is_alphanumeric) {
                     continue;
                 }
@@ -192,7 +193,7 @@ mod tests {
         let passage = Passage { title: "Policy".into(), text: text.into(), ..Passage::default() };
         let found = quotes(0, &passage);
         let texts: Vec<&str> = found.iter().map(|quote| quote.text.as_str()).collect();
-        assert_eq!(texts, ["gold | 15 minutes", "Stop it.", "Then go.", "last"]);
+        assert_eq!(texts, ["gold | 15 minutes", "Stop it.", "Then go (3).", "last"]);
         assert_eq!(found[0].context, "Policy\nClasses\nClass | Loss\ngold | 15 minutes");
     }
 }

@@ -77,7 +77,7 @@ fn is_unseen(c: char) -> bool {
 }
 
 /// `[1]` becomes `(1)`, also in other square brackets and digits.
-fn without_citations(text: &str) -> String {
+pub(super) fn without_citations(text: &str) -> String {
     const OPEN: &[char] = &['[', '［', '【', '〔', '⟦', '❲', '⁅', '﹝'];
     const CLOSE: &[char] = &[']', '］', '】', '〕', '⟧', '❳', '⁆', '﹞'];
     let mut out = String::with_capacity(text.len());

@@ -83,7 +83,8 @@ struct Written {
 
 #[derive(Debug, Deserialize)]
 struct Sentence {
-    source: usize,
+    /// A whole number, which some write as `2.0`.
+    source: f64,
     text: String,
 }
 
@@ -181,10 +182,11 @@ impl Written {
         let mut parts: Vec<String> = Vec::new();
         let mut without = 0;
         for Sentence { source, text } in self.sentences.into_iter().filter(|_| self.answerable) {
-            let mut numbers: Vec<usize> = [source].into_iter().chain(citations(&text)).collect();
+            let mut numbers: Vec<usize> = [source as usize].into_iter().chain(citations(&text)).collect();
             invalid += numbers.iter().filter(|n| !known.contains(n)).count();
             numbers.retain(|n| known.contains(n));
-            numbers.dedup();
+            let mut seen = BTreeSet::new();
+            numbers.retain(|n| seen.insert(*n));
             let marks: String = numbers.iter().map(|n| format!("[{n}]")).collect();
             for sentence in sentences(&uncited(&text)) {
                 if !sentence.chars().any(char::is_alphanumeric)

@@ -136,7 +136,7 @@ fn scan(file: &mut File, name: &str, allow_pii: bool) -> Result<Vec<Place>> {
         let at = format!("{name}:{}", line.number);
         if is_header(&line.object) {
             return Err(Error::input(format!("{at}: this is a baseline already"))
-                .with_hint("publish from what `rankgate eval export` wrote"));
+                .with_hint("publish from captured searches"));
         }
         let row = Captured::from_object(line.object).map_err(|e| e.context(&at))?;
         if row.query.trim().is_empty() {
@@ -153,11 +153,11 @@ fn scan(file: &mut File, name: &str, allow_pii: bool) -> Result<Vec<Place>> {
     }
     if let Some(list) = personal.text() {
         return Err(Error::input(format!("{name}: rows hold personal data: {list}"))
-            .with_hint("capture with `eval.scrub_pii`, remove them, or pass --allow-pii"));
+            .with_hint("remove them, or pass --allow-pii"));
     }
     if places.is_empty() {
         return Err(Error::input(format!("{name}: there are no rows in it"))
-            .with_hint("capture some searches, then `rankgate eval export`"));
+            .with_hint("each line is one captured search"));
     }
     Ok(places)
 }
