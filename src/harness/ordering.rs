@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::metrics::stats::{paired_difference, randomisation_p};
+use crate::metrics::significance::randomisation_p;
+use crate::metrics::stats::paired_difference;
 use crate::record::{CaseRecord, EvalRecord, Order, OrderRecord, Verdict};
 
 use super::plan::Plan;

@@ -5,8 +5,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::significance::paired_randomisation;
-
 /// A range that holds the true value in a stated share of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
@@ -80,7 +78,7 @@ pub fn bootstrap_mean_ci(values: &[f64], level: f64, resamples: usize, seed: u64
 
 /// How much `after` is above `before`, case by case, with a bootstrap interval of the mean difference. An
 /// interval that excludes 0 speaks for a real change, with some twenty cases or more; for few, ask
-/// [`randomisation_p`]. The pairing removes what the cases differ by among themselves.
+/// [`randomisation_p`](super::significance::randomisation_p). The pairing removes what the cases differ by among themselves.
 ///
 /// `None` when the two differ in length, and where [`bootstrap_mean_ci`] has none.
 ///
@@ -102,29 +100,6 @@ pub fn paired_difference(
     let differences: Vec<f64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
     let interval = bootstrap_mean_ci(&differences, level, resamples, seed)?;
     Some(Difference { mean: mean(&differences)?, interval })
-}
-
-/// How likely a mean difference at least this far from 0, on either side, is when each case could as well have had
-/// its two values the other way round: Fisher's randomisation test for pairs, as Smucker, Allan and Carterette
-/// (CIKM 2007) recommend it for retrieval. It holds for few cases, where a bootstrap interval is too narrow; fewer
-/// than six cases that differ never reach 0.05.
-///
-/// Exact up to 16 cases that differ; beyond, from 20,000 seeded draws with the observed one counted among them
-/// (Phipson and Smyth 2010). `None` when the two differ in length, are empty, or hold what is no finite number.
-///
-/// ```
-/// use rankgate::metrics::stats::randomisation_p;
-/// // Of the 2⁶ ways to assign the signs, two are as extreme as all alike.
-/// let p = randomisation_p(&[0.0; 6], &[0.1; 6], 7).expect("is paired");
-/// assert!((p - 2.0 / 64.0).abs() < 1e-12);
-/// ```
-pub fn randomisation_p(before: &[f64], after: &[f64], seed: u64) -> Option<f64> {
-    const DRAWS: usize = 20_000;
-    if before.len() != after.len() {
-        return None;
-    }
-    let differences: Vec<f64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
-    Some(paired_randomisation(&differences, DRAWS, seed)?.two_sided)
 }
 
 /// The standard deviation of a sample, with n − 1 below the line; `None` for fewer than two values.
@@ -238,48 +213,6 @@ mod tests {
         );
         assert_eq!(bootstrap_mean_ci(&values, 0.95, 4000, 1), Some(interval));
         assert_ne!(bootstrap_mean_ci(&values, 0.95, 4000, 2), Some(interval));
-    }
-
-    #[test]
-    fn the_randomisation_test_counts_assignments() {
-        let p = |after: &[f64]| randomisation_p(&vec![0.0; after.len()], after, 7).expect("is paired");
-        // Sums of ±1 ±2 ±3 with |sum| ≥ 4 are ±6 and ±4.
-        assert_eq!(p(&[1.0, 2.0, 3.0]), 2.0 / 8.0);
-        assert_eq!(p(&[-1.0, 2.0, 3.0]), 4.0 / 8.0);
-        assert_eq!(p(&[0.0, 0.0, 1.0, 2.0, 3.0, 0.0]), 2.0 / 8.0, "ties say nothing");
-        assert_eq!(p(&[0.0, 0.0]), 1.0);
-        // 0.1 + 0.2 and 0.3 are one sum on paper.
-        assert_eq!(p(&[0.1, 0.2, -0.3]), 1.0);
-        assert_eq!(randomisation_p(&[], &[], 7), None);
-        assert_eq!(randomisation_p(&[0.0], &[f64::NAN], 7), None);
-    }
-
-    #[test]
-    fn drawn_and_counted_p_values_agree() {
-        // 17 differences are drawn; the 16 that matter would have been counted.
-        let matter: Vec<f64> = (1..=16).map(|i| f64::from(i) * if i % 4 == 0 { -0.1 } else { 0.1 }).collect();
-        let drawn: Vec<f64> = matter.iter().copied().chain([1e-6]).collect();
-        let p = |after: &[f64]| randomisation_p(&vec![0.0; after.len()], after, 7).expect("is paired");
-        assert!((p(&matter) - p(&drawn)).abs() < 0.01, "{} {}", p(&matter), p(&drawn));
-        assert_eq!(p(&drawn), p(&drawn));
-        assert!(p(&[0.5; 100]) < 1e-4 && p(&[0.5; 100]) > 0.0);
-    }
-
-    /// Where both are the same, 5 of 100 comparisons are significant, however few cases there are; intervals of a
-    /// bootstrap exclude 0 more often.
-    #[test]
-    fn the_randomisation_test_holds_its_level_for_few_cases() {
-        let mut random = SplitMix(11);
-        let (mut significant, mut excluded) = (0, 0);
-        for _ in 0..1000 {
-            let after: Vec<f64> = (0..8).map(|_| (random.next() % 2001) as f64 / 1000.0 - 1.0).collect();
-            let before = [0.0; 8];
-            significant += u32::from(randomisation_p(&before, &after, 7).is_some_and(|p| p < 0.05));
-            let interval = paired_difference(&before, &after, 0.95, 300, 7).expect("is paired").interval;
-            excluded += u32::from(interval.low > 0.0 || interval.high < 0.0);
-        }
-        assert!((20..=60).contains(&significant), "{significant} of 1000");
-        assert!(excluded > significant, "{excluded} of 1000");
     }
 
     #[test]

@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
-use crate::settings::Pooling;
+use super::fake::HASH;
+use crate::error::Error;
+use crate::settings::{ModelSettings, Pooling};
 
 /// One file of a model's folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +157,23 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
 /// The entry called `name`, for this machine.
 pub fn find(name: &str) -> Option<&'static Entry> {
     entries().find(|entry| entry.name == name)
+}
+
+/// The error for a name that nothing has, in this build.
+pub(super) fn unknown(name: &str, settings: &ModelSettings) -> Error {
+    if name == GENERATOR && !cfg!(feature = "local-llm") {
+        return Error::usage(format!(
+            "model `{name}` needs the feature `local-llm`, which is off in this build"
+        ))
+        .with_hint("build with `--features local-llm`, or choose a preset with a server");
+    }
+    let mut known: Vec<&str> = entries().map(|entry| entry.name).filter(|n| *n != RUNTIME).collect();
+    known.extend(settings.custom.keys().map(String::as_str));
+    known.push(HASH);
+    Error::not_found(format!("model `{name}` is not known")).with_hint(format!(
+        "known are {}; add others under [models.custom.NAME] in .config/rankgate.toml",
+        known.join(", ")
+    ))
 }
 
 /// The runtime for this platform; `None` where no wheel is pinned.

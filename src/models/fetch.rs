@@ -172,7 +172,7 @@ impl Fetch<'_> {
     /// Without the feature the catalogue does not list what would come here.
     #[cfg(not(feature = "local-llm"))]
     fn requantise(&self, _: &Path, _: &PinnedFile) -> Result<()> {
-        Err(super::resolve::unknown(self.entry.name, self.settings))
+        Err(super::catalogue::unknown(self.entry.name, self.settings))
     }
 
     /// Makes model and tokenizer of the E5S1 file at `source`, and checks their vectors before they count.

@@ -17,7 +17,6 @@ mod local;
 mod preset;
 mod server;
 
-pub(super) use preset::local_model;
 pub use preset::{PresetStatus, presets};
 
 /// What a generator is asked. Equal prompts to equal models have equal answers from the cache; the time limit

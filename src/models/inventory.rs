@@ -5,15 +5,13 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::catalogue::{self, Entry, RUNTIME};
+use super::catalogue::{self, Entry, GENERATOR, RUNTIME};
 use super::fake::HASH;
 use super::fetch::{self, Trust};
 use super::folder::{fingerprint, models_folder};
-use super::generator::local_model;
-use super::resolve::unknown;
 use super::{check, hub};
 use crate::error::Result;
-use crate::settings::{CustomModel, ModelRole, ModelSettings};
+use crate::settings::{CustomModel, ModelRole, ModelSettings, Preset};
 
 /// Whether a model can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -80,8 +78,14 @@ pub fn fetch(name: &str, settings: &ModelSettings) -> Result<ModelStatus> {
             fetch::ensure(entry, settings, Trust::Nothing, check::vectors)?;
             entry_status(entry, &models_folder()?, settings, Trust::Size)
         }
-        (None, None) => Err(unknown(name, settings)),
+        (None, None) => Err(catalogue::unknown(name, settings)),
     }
+}
+
+/// The catalogue's model that the preset of `settings` runs in this process, in builds that can.
+fn local_model(settings: &ModelSettings) -> Option<&'static str> {
+    let local = matches!(settings.find_preset(&settings.preset), Ok(Preset::Local));
+    (local && cfg!(feature = "local-llm")).then_some(GENERATOR)
 }
 
 /// The names of the models that `settings` need: the runtime, the embedder, the reranker if there is one, the

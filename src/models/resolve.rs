@@ -2,8 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::catalogue::{self, Entry, GENERATOR, RUNTIME, Use};
-use super::fake::HASH;
+use super::catalogue::{self, Entry, Use, unknown};
 use super::fetch::{Trust, ensure};
 use super::onnx::Files;
 use super::runtime;
@@ -117,22 +116,4 @@ fn wrong_role(name: &str, role: ModelRole) -> Error {
     };
     Error::usage(format!("model `{name}` is not {wanted}"))
         .with_hint(format!("choose another {key}, or set its `role` in .config/rankgate.toml"))
-}
-
-/// The error for a name that nothing has, in this build.
-pub(super) fn unknown(name: &str, settings: &ModelSettings) -> Error {
-    if name == GENERATOR && !cfg!(feature = "local-llm") {
-        return Error::usage(format!(
-            "model `{name}` needs the feature `local-llm`, which is off in this build"
-        ))
-        .with_hint("build with `--features local-llm`, or choose a preset with a server");
-    }
-    let mut known: Vec<&str> =
-        catalogue::entries().map(|entry| entry.name).filter(|n| *n != RUNTIME).collect();
-    known.extend(settings.custom.keys().map(String::as_str));
-    known.push(HASH);
-    Error::not_found(format!("model `{name}` is not known")).with_hint(format!(
-        "known are {}; add others under [models.custom.NAME] in .config/rankgate.toml",
-        known.join(", ")
-    ))
 }

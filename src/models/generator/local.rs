@@ -13,7 +13,6 @@ use crate::corpus::hex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::models::catalogue::{self, Entry, GENERATOR};
 use crate::models::fetch::{Trust, ensure};
-use crate::models::resolve::unknown;
 use crate::settings::ModelSettings;
 
 mod guided;
@@ -45,7 +44,7 @@ pub(super) struct LocalGenerator {
 impl LocalGenerator {
     /// Nothing is loaded yet, nor fetched.
     pub(super) fn new(settings: &ModelSettings) -> Result<Self> {
-        let entry = catalogue::find(GENERATOR).ok_or_else(|| unknown(GENERATOR, settings))?;
+        let entry = catalogue::find(GENERATOR).ok_or_else(|| catalogue::unknown(GENERATOR, settings))?;
         let files: Vec<_> = entry.files().iter().map(|file| file.sha256).collect();
         let canonical = serde_json::json!([files, IMPLEMENTATION]);
         let fingerprint = hex(&Sha256::digest(canonical.to_string()));

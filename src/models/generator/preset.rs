@@ -34,12 +34,6 @@ pub(super) fn open(
     }
 }
 
-/// The catalogue's model that the preset of `settings` runs, in builds that can.
-pub(in crate::models) fn local_model(settings: &ModelSettings) -> Option<&'static str> {
-    let local = matches!(settings.find_preset(&settings.preset), Ok(Preset::Local));
-    (local && cfg!(feature = "local-llm")).then_some(GENERATOR)
-}
-
 #[cfg(feature = "local-llm")]
 fn local(settings: &ModelSettings, cache: Option<Arc<Cache>>) -> Result<Arc<dyn Generator>> {
     Ok(Arc::new(Cached::new(super::local::LocalGenerator::new(settings)?, cache)))
@@ -47,7 +41,7 @@ fn local(settings: &ModelSettings, cache: Option<Arc<Cache>>) -> Result<Arc<dyn 
 
 #[cfg(not(feature = "local-llm"))]
 fn local(settings: &ModelSettings, _: Option<Arc<Cache>>) -> Result<Arc<dyn Generator>> {
-    Err(crate::models::resolve::unknown(GENERATOR, settings))
+    Err(crate::models::catalogue::unknown(GENERATOR, settings))
 }
 
 /// A preset as it stands on this machine.
