@@ -13,6 +13,8 @@ use crate::store::cache::{Cache, Key, cache_key};
 
 /// Bytes of token vectors that stay in memory.
 const TOKEN_MEMORY: usize = 128 << 20;
+/// Passages that may be asked for again, as by the support of a sentence.
+const FEW: usize = 64;
 
 /// An embedder or reranker whose answers are kept on disk. Passages' vectors are not: an index keeps them.
 ///
@@ -57,6 +59,23 @@ impl<E: Embedder> Cached<E> {
         Ok((data, truncated > 0, false))
     }
 
+    /// The vectors of passages, and how many were known. A few are kept, as one entry, since what is batched together
+    /// shows in the last digits; many are an index's, which keeps them itself.
+    fn passages(&self, texts: &[&str]) -> Result<(Embeddings, usize)> {
+        if texts.len() > FEW {
+            return Ok((self.model.embed(texts, TextRole::Passage)?, 0));
+        }
+        let parts: Vec<&[u8]> =
+            [self.model.fingerprint()].iter().chain(texts).map(|part| part.as_bytes()).collect();
+        let key = cache_key("embed_passages", &parts);
+        if let Some(known) = self.get(&key).and_then(|v| decode_vectors(&v, self.model.dims(), texts.len())) {
+            return Ok((known, texts.len()));
+        }
+        let found = self.model.embed(texts, TextRole::Passage)?;
+        self.put(&key, || encode_vectors(&found));
+        Ok((found, 0))
+    }
+
     /// Known token vectors of a text, from memory or disk.
     fn known_tokens(&self, key: &Key) -> Option<Arc<QuantisedTokens>> {
         let mut memory = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +111,7 @@ impl<E: Embedder> Embedder for Cached<E> {
         );
         let _entered = span.enter();
         let embed = || match role {
-            TextRole::Passage => Ok((self.model.embed(texts, role)?, 0)),
+            TextRole::Passage => self.passages(texts),
             TextRole::Query => {
                 let mut all = Embeddings { dims: self.dims(), ..Embeddings::default() };
                 let mut known = 0;
@@ -197,6 +216,21 @@ fn decode_vector(bytes: &[u8], dims: usize) -> Option<(Vec<f32>, bool)> {
     let (&truncated, vector) = bytes.split_first()?;
     let vector: Vec<f32> = vector.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
     (bytes.len() == 1 + 4 * dims && vector.len() == dims).then_some((vector, truncated == 1))
+}
+
+/// Four bytes for how many were truncated, then the components, little-endian.
+fn encode_vectors(vectors: &Embeddings) -> Vec<u8> {
+    let mut bytes = (vectors.truncated as u32).to_le_bytes().to_vec();
+    bytes.extend(vectors.data.iter().flat_map(|x| x.to_le_bytes()));
+    bytes
+}
+
+fn decode_vectors(bytes: &[u8], dims: usize, rows: usize) -> Option<Embeddings> {
+    let (truncated, components) = bytes.split_first_chunk()?;
+    let (components, []) = components.as_chunks() else { return None };
+    let data: Vec<f32> = components.iter().map(|&b| f32::from_le_bytes(b)).collect();
+    let truncated = u32::from_le_bytes(*truncated) as usize;
+    (data.len() == dims * rows).then_some(Embeddings { dims, data, truncated })
 }
 
 /// Token vectors in a quarter of their size: signed bytes. All have norm 1, so no scale need be kept.
@@ -304,6 +338,20 @@ mod tests {
         assert_eq!(embed(64, TextRole::Query), 1);
         assert_eq!(embed(32, TextRole::Query), 0);
         assert_eq!(embed(64, TextRole::Passage), 0);
+        assert_eq!(embed(64, TextRole::Passage), 1);
+        assert_eq!(embed(32, TextRole::Passage), 0);
+    }
+
+    #[test]
+    fn a_few_passages_are_kept_as_they_came() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let embedder = Cached::new(HashEmbedder::new(64), cache(&dir));
+        let texts = ["cancel the contract", "", "weather"];
+        let first = embedder.embed(&texts, TextRole::Passage).expect("embeds");
+        let (again, trace) = crate::trace::capture(|| embedder.embed(&texts, TextRole::Passage));
+        assert_eq!(again.expect("embeds"), first);
+        assert_eq!(trace.stages[0].fields["cached"], 3);
+        assert_eq!(decode_vectors(&encode_vectors(&first)[1..], 64, 3), None, "damaged");
     }
 
     #[test]
