@@ -36,6 +36,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The verdict on one question, from what does not hold and what cannot be decided.
+    fn of(breaches: &[Breach], undecided: &[Breach]) -> Self {
+        match (breaches.is_empty(), undecided.is_empty()) {
+            (false, _) => Self::Fail,
+            (true, false) => Self::Inconclusive,
+            (true, true) => Self::Pass,
+        }
+    }
+
     /// The verdict over two questions: the worse one.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -53,11 +53,7 @@ pub struct RegressionGate {
 impl RegressionGate {
     /// The verdict on this question alone.
     pub fn verdict(&self) -> Verdict {
-        match (self.breaches.is_empty(), self.undecided.is_empty()) {
-            (false, _) => Verdict::Fail,
-            (true, false) => Verdict::Inconclusive,
-            (true, true) => Verdict::Pass,
-        }
+        Verdict::of(&self.breaches, &self.undecided)
     }
 }
 

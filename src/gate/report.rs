@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// Characters of an error that people are shown.
 const TAIL: usize = 200;
 
-/// What `rankgate eval gate --json` prints.
+/// What a gate says of one or both questions; the format `gate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rankgate gate")]
 pub struct GateReport {
