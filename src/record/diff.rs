@@ -153,22 +153,21 @@ impl<'a> Ranks<'a> {
     }
 }
 
-/// One line a document; nothing where the rankings are the same. Whoever prints it takes care of control characters
-/// in names.
+/// One line a document, whatever its name holds; nothing where the rankings are the same.
 impl fmt::Display for RankedDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Left { docid, was, lost } in &self.left {
-            write!(f, "left     {docid}  was {was}")?;
+            write!(f, "left     {}  was {was}", Line(docid))?;
             match lost {
                 Some(lost) => writeln!(f, ": {lost}")?,
                 None => writeln!(f)?,
             }
         }
         for Entered { docid, now } in &self.entered {
-            writeln!(f, "entered  {docid}  now {now}")?;
+            writeln!(f, "entered  {}  now {now}", Line(docid))?;
         }
         for Moved { docid, from, to } in &self.moved {
-            writeln!(f, "moved    {docid}  {from} → {to}")?;
+            writeln!(f, "moved    {}  {from} → {to}", Line(docid))?;
         }
         Ok(())
     }
@@ -188,6 +187,15 @@ impl fmt::Display for Lost {
             },
             Self::Rerank { before, after } => write!(f, "now {after} after reranking, {before} before it"),
         }
+    }
+}
+
+/// A name that stands in a line of its own.
+struct Line<'a>(&'a str);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| write!(f, "{}", if c.is_control() { ' ' } else { c }))
     }
 }
 
@@ -215,6 +223,7 @@ mod tests {
         let same = RankedDiff::between(["a", "b"], ["a", "b"]);
         assert!(same.is_empty() && same.kept == 2 && same.to_string().is_empty());
         assert!(RankedDiff::between([], []).is_empty());
+        assert_eq!(RankedDiff::between(["a\nb"], []).to_string(), "left     a b  was 1\n");
     }
 
     #[test]
