@@ -15,6 +15,7 @@ mod metrics_props;
 mod metrics_trec;
 mod models;
 mod pipeline;
+mod replay;
 mod schemas;
 mod scorers;
 mod server;

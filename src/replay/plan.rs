@@ -1,5 +1,7 @@
 //! How a captured search is run again, or why it cannot be.
 
+use std::collections::HashSet;
+
 use crate::corpus::Ranking;
 use crate::error::Result;
 use crate::pipeline::{Expand, Pipeline, Request};
@@ -161,7 +163,8 @@ fn request(row: &Captured, options: &Options) -> Result<Request, String> {
 
 /// How many documents are compared.
 fn depth(row: &Captured, request: &Request) -> usize {
-    match (row.asked.limit, row.retrieved_slugs.len()) {
+    let distinct: HashSet<&String> = row.retrieved_slugs.iter().collect();
+    match (row.asked.limit, distinct.len()) {
         (Some(limit), _) => limit,
         (None, 0) => request.limit,
         (None, captured) => captured,
