@@ -200,6 +200,8 @@ fn what_cannot_be_searched_as_it_was_is_named() {
         (&full, scrubbed, "personal data was taken out"),
         (&full, Captured { expansion_applied: Some(true), ..query() }, "does not say to what"),
         (&full, Captured { expand_enabled: Some(true), ..query() }, "does not say whether there was one"),
+        (&full, limited(query(), 0), "its limit is 0"),
+        (&full, limited(query(), usize::MAX), "not from 1 to 100000"),
         (&full, Captured { detail: Some("high".into()), ..query() }, "detail `high`"),
         (
             &full,
