@@ -102,7 +102,7 @@ fn what_is_no_replay_exits_with_2() {
         &["--fail-over-latency", "0"],
         &["--limit", "0"],
         &["--limit", "NaN"],
-        &["--top-regressions", "-1"],
+        &["--top-regressions", "many"],
         &["--mode", "balanced"],
     ] {
         let (code, out, err) = bench.run(extra);
