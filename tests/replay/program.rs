@@ -208,6 +208,10 @@ fn the_hermetic_gate_needs_no_model_and_refuses_floors_that_are_none() {
     let trials = ran.trials();
     assert_eq!(trials.get("replay_gate[query]::gate"), Some(&"ok"), "{trials:?}");
     assert!(trials.len() >= 2 * 10, "at least ten queries, by meaning and by both: {}", trials.len());
+    // Words and meaning together miss two of the documents that have to come first: a higher floor fails.
+    let ran = replay_gate(&[("RANKGATE_REPLAY_TOP1", "1"), ("RANKGATE_REPLAY_RECALL", "1")]);
+    let trials = ran.trials();
+    assert_eq!((ran.code, trials.get("replay_gate[query]::gate")), (101, Some(&"FAILED")), "{trials:?}");
     for floor in ["NaN", "abc", "1.2", ""] {
         let ran = replay_gate(&[("RANKGATE_REPLAY_TOP1", floor)]);
         let said = format!("{}{}", ran.stdout, ran.stderr);
