@@ -179,6 +179,16 @@ fn a_generator_may_say_that_it_cannot() {
     }
 }
 
+/// A small model copies how its example refuses and calls the question answerable.
+#[test]
+fn a_refusal_is_no_answer_whatever_it_is_called() {
+    let ask = generated(QUESTION);
+    let answer = scripted(DOCUMENTS, &ask, written(&[(1, "No passage names the number of days.")])).0;
+    assert!(answer.text.is_empty() && answer.abstained.unwrap().contains("do not hold the answer"));
+    let both = [(1, "Daily copies stay for 35 days."), (1, "No passage names another number.")];
+    assert_eq!(scripted(DOCUMENTS, &ask, written(&both)).0.text, "Daily copies stay for 35 days. [1]");
+}
+
 #[test]
 fn what_a_generator_cannot_do_is_an_error() {
     let scripts: [fn(&Prompt) -> rankgate::Result<String>; 3] = [
