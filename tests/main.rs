@@ -18,3 +18,4 @@ mod pipeline;
 mod schemas;
 mod scorers;
 mod server;
+mod xquad;
