@@ -19,3 +19,4 @@ mod replay;
 mod schemas;
 mod scorers;
 mod server;
+mod xquad;
