@@ -2,10 +2,11 @@
 //!
 //! `cargo bench --bench replay`, or with the profile of tests `cargo test --bench replay`. It prints queries per
 //! second, and how much of a row's time is not the search itself: that ratio is what a change must hold. The embedder
-//! knows words alone, so the figures are those of the machinery; `RANKGATE_BENCH_EMBEDDER=NAME` takes a real one, which
-//! is then most of the time, and compares its queries one by one with batches.
+//! knows words alone, so the figures are those of the machinery; `RANKGATE_BENCH_EMBEDDER=NAME` takes a real one, with a
+//! cache as a replay has it, over 100 documents, and compares its queries one by one with batches.
 #![expect(clippy::print_stdout, reason = "a bench prints its result")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,23 +17,25 @@ use rankgate::prelude::*;
 use rankgate::record::{Captured, ReplayTally, Tool};
 use rankgate::replay::{Options, replay};
 use rankgate::settings::{ModelSettings, SearchSettings};
+use rankgate::store::cache::Cache;
 
 const DOCUMENTS: usize = 2_000;
 const WORDS: usize = 120;
 const VOCABULARY: f64 = 5_000.0;
 
 fn main() -> Result<()> {
+    let dir = tempfile::tempdir().map_err(|e| Error::io("make", Path::new("a folder"), e))?;
     let named = std::env::var("RANKGATE_BENCH_EMBEDDER").ok();
+    let real = |name: &String, cache| {
+        models::embedder(&ModelSettings { embedder: name.clone(), ..ModelSettings::default() }, cache)
+    };
     let embedder: Arc<dyn Embedder> = match &named {
-        Some(name) => {
-            models::embedder(&ModelSettings { embedder: name.clone(), ..ModelSettings::default() }, None)?
-        }
+        Some(name) => real(name, Some(Arc::new(Cache::open(&dir.path().join("cache.db"))?)))?,
         None => Arc::new(HashEmbedder::default()),
     };
     // A real model takes a minute for every few hundred documents.
     let documents = if named.is_some() { DOCUMENTS / 20 } else { DOCUMENTS };
     let mut text = Text(1);
-    let dir = tempfile::tempdir().map_err(|e| Error::io("make", std::path::Path::new("a folder"), e))?;
     let corpus = (0..documents)
         .map(|id| Ok(Document { id: format!("d{id}"), body: text.words(WORDS), ..Document::default() }));
     indexer::build(dir.path(), "bench", corpus, Some(&*embedder), &mut |_| {})?;
@@ -42,8 +45,8 @@ fn main() -> Result<()> {
     let queries: Vec<String> = (0..1_000).map(|_| text.words(4)).collect();
     measure(&pipeline, Tool::Search, &queries)?;
     measure(&pipeline, Tool::Query, &queries[..200])?;
-    if named.is_some() {
-        batches(&*embedder, &queries[200..328])?;
+    if let Some(name) = &named {
+        batches(&*real(name, None)?, &queries[200..328])?;
     }
     Ok(())
 }
