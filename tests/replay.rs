@@ -150,7 +150,9 @@ fn each_row_is_searched_as_it_was() {
         captured(Tool::Query, asked, pipeline.query(&Request { expand: Some(Expand::Never), ..request() })),
     ];
     rows[3].asked.thoroughness = Some(Thoroughness::Fast);
-    [4, 6, 7].map(|index| rows[index].asked.rerank = Some(false));
+    for index in [4, 6, 7] {
+        rows[index].asked.rerank = Some(false);
+    }
     rows[5].asked.collection = Some("archive".into());
     (rows[6].expand_enabled, rows[6].expansion_applied) = (Some(true), Some(true));
     rows[6].expansion = Some(expansion);
