@@ -1,8 +1,9 @@
 //! `rankgate eval replay` as a program, and the eval `replay_gate`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::OnceLock;
 
 use rankgate::models::HashEmbedder;
 use rankgate::record::baseline::{PublishOptions, publish};
@@ -194,7 +195,8 @@ fn searches_by_words_are_replayed_where_the_model_is_missing() {
 /// Runs the eval `replay_gate` without any model at hand.
 fn replay_gate(variables: &[(&str, &str)]) -> Ran {
     let none = tempfile::tempdir().unwrap();
-    let mut command = clean(program("evals"));
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let mut command = clean(PROGRAM.get_or_init(|| program("evals")));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).arg("replay_gate");
     command.env("RANKGATE_HOME", none.path()).env("RANKGATE_DATA", none.path()).env("RANKGATE_OFFLINE", "1");
     command.envs(variables.iter().copied());
