@@ -141,7 +141,7 @@ fn known() -> Result<Vec<Known>> {
     let path: PathBuf = project().join("fixtures/replay/qrels.json");
     let known = qrels::read(&path)?.queries.into_iter().map(|query| {
         let judgments = query.relevant.into_iter().map(|document| (document.slug, 1)).collect::<Judgments>();
-        for slug in judgments.keys().filter(|slug| !DOCUMENTS.iter().any(|(id, _)| id == slug)) {
+        if let Some(slug) = judgments.keys().find(|slug| !DOCUMENTS.iter().any(|(id, _)| id == slug)) {
             return Err(Error::input(format!("query `{}` names `{slug}`, which is no document", query.id)));
         }
         let first = query.expected_top1.map(|document| document.slug);

@@ -1,5 +1,6 @@
 //! `rankgate eval replay`: did a change move what captured searches return?
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -214,18 +215,17 @@ pub(super) fn open<'a>(
 
 fn breaches(args: &Args, summary: &ReplaySummary, tally: &ReplayTally) -> Vec<Breach> {
     let mut breaches = Vec::new();
-    let mut check =
-        |metric: &str, observed: Option<f64>, threshold: Option<f64>, holds: fn(f64, f64) -> bool| {
-            let Some(threshold) = threshold else { return };
-            if !observed.is_some_and(|observed| holds(observed, threshold)) {
-                let metric = metric.to_string();
-                breaches.push(Breach { metric, observed, threshold: Some(threshold), error_tail: None });
-            }
-        };
-    let (floor, ceiling): (fn(f64, f64) -> bool, fn(f64, f64) -> bool) = (|a, b| a >= b, |a, b| a <= b);
-    check("mean_jaccard", summary.mean_jaccard, args.fail_under_jaccard, floor);
-    check("top1_stability_rate", summary.top1_stability_rate, args.fail_under_top1, floor);
-    check("latency_ratio", summary.latency_ratio, args.fail_over_latency, ceiling);
+    let mut check = |metric: &str, observed: Option<f64>, threshold: Option<f64>, wanted: Ordering| {
+        let Some(threshold) = threshold else { return };
+        let holds = |observed: f64| [wanted, Ordering::Equal].contains(&observed.total_cmp(&threshold));
+        if !observed.is_some_and(holds) {
+            let metric = metric.to_string();
+            breaches.push(Breach { metric, observed, threshold: Some(threshold), error_tail: None });
+        }
+    };
+    check("mean_jaccard", summary.mean_jaccard, args.fail_under_jaccard, Ordering::Greater);
+    check("top1_stability_rate", summary.top1_stability_rate, args.fail_under_top1, Ordering::Greater);
+    check("latency_ratio", summary.latency_ratio, args.fail_over_latency, Ordering::Less);
     // The figures of the rows that survive say nothing about those that failed.
     let demanding = [args.fail_under_jaccard, args.fail_under_top1, args.fail_over_latency];
     if demanding.iter().any(Option::is_some) && tally.errored.count > 0 {
