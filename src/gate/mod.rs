@@ -11,17 +11,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod correctness;
+pub mod junit;
+pub mod markdown;
 pub mod qrels;
+mod question;
 mod regression;
 mod report;
 mod significance;
 mod stale;
+mod worst;
 
 pub use correctness::{CorrectnessGate, CorrectnessSummary, CorrectnessThresholds, Retrieved, correctness};
 pub use regression::{RegressionGate, RegressionThresholds, regression};
 pub use report::GateReport;
 pub use significance::{MetricTest, Significance};
 pub use stale::{Difference, Staleness, stale};
+pub use worst::{WorstQuery, WorstRow, WorstRows, worst_queries};
 
 /// What the gate says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +72,8 @@ pub struct Breach {
     /// What it had to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
+    /// The same in words: metric, value, threshold; in a report also the file.
+    pub reason: String,
     /// What the first few failed rows or queries say: `id: message`, ` | ` between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_tail: Option<String>,
@@ -91,8 +98,27 @@ impl Breaches {
     }
 
     fn push(&mut self, metric: &str, observed: Option<f64>, threshold: f64, error_tail: Option<String>) {
-        self.0.push(Breach { metric: metric.into(), observed, threshold: Some(threshold), error_tail });
+        let reason = match observed {
+            Some(observed) => {
+                let side = if observed > threshold { "above its ceiling" } else { "below its floor" };
+                let (observed, threshold) = apart(observed, threshold);
+                format!("{metric} {observed} is {side} {threshold}")
+            }
+            None => format!("{metric} was not measured, its floor is {threshold:.3}"),
+        };
+        let threshold = Some(threshold);
+        self.0.push(Breach { metric: metric.into(), observed, threshold, reason, error_tail });
     }
+}
+
+/// Two different values with as many decimals, three at least, as tell them apart; whole numbers without.
+fn apart(a: f64, b: f64) -> (String, String) {
+    if a.fract() == 0.0 && b.fract() == 0.0 {
+        return (a.to_string(), b.to_string());
+    }
+    let written = (3..=17).map(|decimals| (format!("{a:.decimals$}"), format!("{b:.decimals$}")));
+    let mut written = written.skip_while(|(a, b)| a == b);
+    written.next().unwrap_or_else(|| (a.to_string(), b.to_string()))
 }
 
 #[cfg(test)]

@@ -234,7 +234,7 @@ fn one_report_for_people_and_for_programs() {
          top1_stability_rate       0.800  floor 0.800\n  \
          mean_rank_biased_overlap  0.827\n  \
          latency_ratio             1.500  ceiling 2.000\n  \
-         BREACHES\n    mean_jaccard: observed 0.793, threshold 0.850\n"
+         BREACHES\n    mean_jaccard 0.793 is below its floor 0.850 (team.baseline.ndjson)\n"
     );
     let json = serde_json::to_value(&report).expect("is JSON");
     assert_eq!(json["correctness_gate"], serde_json::json!({"ran": false}));
