@@ -19,6 +19,7 @@ mod regression;
 mod report;
 mod significance;
 mod stale;
+pub mod truth;
 mod worst;
 
 pub use correctness::{CorrectnessGate, CorrectnessSummary, CorrectnessThresholds, Retrieved, correctness};

@@ -122,13 +122,8 @@ fn thresholds_that_are_none_are_refused() {
 
 fn known(id: &str, relevant: &str, top1: Option<&str>) -> KnownQuery {
     KnownQuery {
-        id: id.into(),
-        query: id.into(),
-        relevant: keys(relevant).into_iter().collect(),
         expected_top1: top1.map(|slug| SourceSlug::new("s", slug)),
-        judged: None,
-        label: None,
-        embedding_dim: None,
+        ..KnownQuery::new(id, id, keys(relevant).into_iter().collect())
     }
 }
 
