@@ -42,6 +42,7 @@ pub mod pipeline;
 
 // 8
 pub mod gate;
+pub mod replay;
 
 pub mod prelude;
 

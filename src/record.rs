@@ -12,6 +12,7 @@ use crate::trace::Trace;
 
 pub mod baseline;
 pub mod captured;
+pub mod diff;
 mod moment;
 mod ndjson;
 mod replayed;

@@ -17,6 +17,7 @@ const LAYERS: &[(u32, &str)] = &[
     (7, "pipeline"),
     (7, "harness"),
     (8, "gate"),
+    (8, "replay"),
     (10, "cli"),
 ];
 

@@ -13,6 +13,7 @@ use crate::settings;
 
 mod ask;
 mod bench;
+mod eval;
 mod index;
 mod metrics;
 mod models;
@@ -36,6 +37,8 @@ enum Command {
     Ask(ask::Args),
     #[command(subcommand)]
     Bench(bench::Command),
+    #[command(subcommand)]
+    Eval(eval::Command),
     Metrics(metrics::Args),
     Score(score::Args),
     #[command(flatten)]
@@ -50,6 +53,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Models(command) => models::run(command),
         Command::Bench(command) => bench::run(command),
+        Command::Eval(command) => eval::run(command),
         Command::Index(args) => index::run(args),
         Command::Ask(args) => ask::run(args),
         Command::Metrics(args) => metrics::run(args),

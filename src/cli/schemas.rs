@@ -36,6 +36,7 @@ fn all() -> Vec<(&'static str, String)> {
         ("expansion", pretty(&crate::pipeline::expansion::schema())),
         ("gate", schema::<crate::gate::GateReport>()),
         ("metrics", schema::<crate::metrics::Report>()),
+        ("replay", schema::<super::eval::replay::Output>()),
         ("run-record", schema::<crate::record::RunRecord>()),
         ("score", schema::<super::score::Output>()),
         ("search", schema::<super::search::Output>()),

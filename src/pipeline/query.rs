@@ -111,6 +111,11 @@ impl Pipeline {
         Ok(self.index.collections()?.iter().map(|(_, count)| count).sum())
     }
 
+    /// How it searches where a request leaves it open.
+    pub fn settings(&self) -> &SearchSettings {
+        &self.settings
+    }
+
     /// The index.
     pub fn index(&self) -> &IndexReader {
         &self.index
@@ -203,6 +208,7 @@ impl Pipeline {
 
     fn expands(&self, request: &Request) -> bool {
         match request.expand {
+            _ if request.expansion.is_some() => true,
             Some(wanted) => wanted != Expand::Never,
             None => self.level(request) == Thoroughness::Thorough,
         }

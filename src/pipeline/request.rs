@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::corpus::{Mode, Query, QueryMode};
+use crate::corpus::{Expansion, Mode, Query, QueryMode};
 use crate::error::{Error, Result};
 use crate::settings::{Fusion, Thoroughness};
 use crate::text;
@@ -30,6 +30,8 @@ pub struct Request {
     pub thoroughness: Option<Thoroughness>,
     /// Whether the query is expanded, and by whom; `None` leaves it to the thoroughness and the pipeline.
     pub expand: Option<Expand>,
+    /// An expansion that is known already: it is applied as it is, and nobody is asked for one.
+    pub expansion: Option<Expansion>,
     /// The language of the text, if known.
     pub lang: Option<String>,
     /// How a model draws its answers.
@@ -80,6 +82,7 @@ impl Request {
             snippets: false,
             thoroughness: None,
             expand: None,
+            expansion: None,
             lang: None,
             sampling: Sampling::default(),
             expand_within: None,

@@ -16,7 +16,7 @@ pub use cited::{citations, sentences, uncited};
 pub use function_words::{is_function_word, language_of};
 pub use grammar::{LexicalQuery, parse};
 pub use normalize::{fold, normalize};
-pub use scrub::{Family, Pii, find_pii, scrub};
+pub use scrub::{Family, Pii, REDACTED, find_pii, scrub};
 pub use snippet::snippet;
 pub use stem::{DEFAULT_LANGUAGE, stem};
 pub use telling::{TellingKind, TellingWord, negates, telling};

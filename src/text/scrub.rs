@@ -22,6 +22,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+/// What stands where personal data was.
+pub const REDACTED: &str = "[REDACTED]";
+
 /// What kind of personal data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
@@ -106,7 +109,7 @@ impl Family {
     }
 
     fn replacement(self) -> &'static str {
-        if self == Self::Bearer { "Bearer [REDACTED]" } else { "[REDACTED]" }
+        if self == Self::Bearer { "Bearer [REDACTED]" } else { REDACTED }
     }
 
     fn find(self, text: &str) -> Vec<Range<usize>> {

@@ -1,0 +1,169 @@
+//! How a captured search is run again, or why it cannot be.
+
+use crate::corpus::Ranking;
+use crate::error::Result;
+use crate::pipeline::{Expand, Pipeline, Request};
+use crate::record::{Captured, Tool};
+use crate::settings::Thoroughness;
+use crate::text::REDACTED;
+use crate::trace::Trace;
+
+use super::Options;
+
+/// The lanes that a search reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lanes {
+    Words,
+    Meaning,
+    Both,
+}
+
+/// A search as it was.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub lanes: Lanes,
+    pub request: Request,
+    /// How many documents of both rankings are compared.
+    pub depth: usize,
+}
+
+/// Whether running `row` again needs an embedder; `default` is the thoroughness of a row that states none.
+pub fn by_meaning(row: &Captured, default: Thoroughness) -> bool {
+    lanes(row, default).is_ok_and(|lanes| lanes != Lanes::Words)
+}
+
+impl Plan {
+    /// The plan for `row`, or the reason why it cannot be run as it was. Fails when the index does.
+    pub fn new(pipeline: &Pipeline, options: &Options, row: &Captured) -> Result<Result<Self, String>> {
+        let request = match request(row, options)
+            .and_then(|request| Ok((lanes(row, pipeline.settings().thoroughness)?, request)))
+        {
+            Ok((lanes, request)) => Self { lanes, depth: depth(row, &request), request },
+            Err(reason) => return Ok(Err(reason)),
+        };
+        Ok(match request.obstacle(pipeline)? {
+            Some(reason) => Err(reason),
+            None => Ok(request.with_thoroughness(row, pipeline.settings().thoroughness)),
+        })
+    }
+
+    /// Runs it.
+    pub fn run(&self, pipeline: &Pipeline) -> Result<(Ranking, Trace)> {
+        match self.lanes {
+            Lanes::Words => pipeline.search(&self.request),
+            Lanes::Meaning => pipeline.vsearch(&self.request),
+            Lanes::Both => pipeline.query(&self.request),
+        }
+    }
+
+    /// The row as far as it can be compared: the time that an answer took has no counterpart, as only its passages
+    /// are looked for.
+    pub fn comparable(&self, row: &Captured) -> Captured {
+        let latency_ms = row.latency_ms.filter(|_| row.tool_name != Tool::Ask);
+        Captured { latency_ms, ..row.clone() }
+    }
+
+    /// What this pipeline lacks.
+    fn obstacle(&self, pipeline: &Pipeline) -> Result<Option<String>> {
+        if let Some(wanted) = &self.request.collection {
+            let known = pipeline.index().collections()?;
+            if !known.iter().any(|(name, _)| name == wanted) {
+                return Ok(Some(format!("the index has no collection `{wanted}`")));
+            }
+        }
+        if self.lanes == Lanes::Words {
+            return Ok(None);
+        }
+        Ok(match (pipeline.embedder(), pipeline.index().model()) {
+            (None, _) => Some("it was searched by meaning, and there is no embedder".into()),
+            (_, None) => Some("it was searched by meaning, and the index has no vectors".into()),
+            (Some(embedder), Some(model)) if embedder.fingerprint() != model.fingerprint => Some(format!(
+                "it was searched by meaning, and the vectors of the index are by `{}`, not by `{}`",
+                model.name,
+                embedder.name()
+            )),
+            _ => None,
+        })
+    }
+
+    /// Both lanes are read however little the settings ask for by now.
+    fn with_thoroughness(mut self, row: &Captured, default: Thoroughness) -> Self {
+        if self.lanes == Lanes::Both {
+            let level = row.asked.thoroughness.unwrap_or(default);
+            self.request.thoroughness =
+                Some(if level == Thoroughness::Fast { Thoroughness::Balanced } else { level });
+        }
+        self
+    }
+}
+
+/// Which lanes the row's search read.
+fn lanes(row: &Captured, default: Thoroughness) -> Result<Lanes, String> {
+    let fast = row.asked.thoroughness.map(|level| level == Thoroughness::Fast);
+    match (row.tool_name, row.vector_enabled) {
+        (Tool::Search, Some(true)) => {
+            Err("`search` was by words and meaning where it was captured, here it is by words".into())
+        }
+        (Tool::Search, _) => Ok(Lanes::Words),
+        (Tool::Vsearch, Some(false)) => Err("`vsearch` was captured as not by meaning".into()),
+        (Tool::Vsearch, _) => Ok(Lanes::Meaning),
+        (Tool::Query | Tool::Ask, Some(false)) => Ok(Lanes::Words),
+        (Tool::Query | Tool::Ask, Some(true)) => Ok(Lanes::Both),
+        (Tool::Query | Tool::Ask, None) => {
+            Ok(if fast.unwrap_or(default == Thoroughness::Fast) { Lanes::Words } else { Lanes::Both })
+        }
+    }
+}
+
+/// What the row's search asked.
+fn request(row: &Captured, options: &Options) -> Result<Request, String> {
+    let asked = &row.asked;
+    if row.query.trim().is_empty() && asked.parts.iter().all(|part| part.text.trim().is_empty()) {
+        return Err("empty query".into());
+    }
+    if row
+        .texts()
+        .iter()
+        .any(|(key, text)| ["query", "parts", "expansion"].contains(key) && text.contains(REDACTED))
+    {
+        return Err("personal data was taken out of its text".into());
+    }
+    if let Some(detail) = &row.detail {
+        return Err(format!("detail `{detail}` was asked for, and there is no such choice here"));
+    }
+    // Parts of the request take the place of an expansion.
+    let expansion = row.expansion.clone().filter(|_| asked.parts.is_empty());
+    if expansion.is_none() && asked.parts.is_empty() {
+        match row.expansion_applied {
+            Some(true) => return Err("the query was expanded, and the row does not say to what".into()),
+            None if row.expand_enabled == Some(true) => {
+                return Err(
+                    "an expansion was asked for, and the row does not say whether there was one".into()
+                );
+            }
+            _ => {}
+        }
+    }
+    let limit = asked.limit.unwrap_or(options.limit.max(row.retrieved_slugs.len()));
+    Ok(Request {
+        modes: asked.parts.clone(),
+        collection: asked.collection.clone(),
+        fusion: asked.fusion,
+        rerank: asked.rerank.unwrap_or(true),
+        graph: asked.graph,
+        thoroughness: asked.thoroughness,
+        expand: Some(Expand::Never),
+        expansion: expansion.filter(|_| row.expansion_applied != Some(false)),
+        lang: asked.lang.clone(),
+        ..Request::new(&row.query).limit(limit)
+    })
+}
+
+/// How many documents are compared.
+fn depth(row: &Captured, request: &Request) -> usize {
+    match (row.asked.limit, row.retrieved_slugs.len()) {
+        (Some(limit), _) => limit,
+        (None, 0) => request.limit,
+        (None, captured) => captured,
+    }
+}
