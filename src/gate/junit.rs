@@ -44,7 +44,7 @@ fn cases(question: &Question<'_>, tolerated: bool) -> Vec<Case> {
             name: figure.metric.into(),
             outcome: question
                 .missed(figure.metric)
-                .map(|(breach, certain)| missed(breach, certain, tolerated)),
+                .map(|(breach, certain)| missed(question, breach, certain, tolerated)),
             output: output(figure),
         })
         .collect();
@@ -58,9 +58,10 @@ fn cases(question: &Question<'_>, tolerated: bool) -> Vec<Case> {
     cases
 }
 
-fn missed(breach: &Breach, certain: bool, tolerated: bool) -> Outcome {
+fn missed(question: &Question<'_>, breach: &Breach, certain: bool, tolerated: bool) -> Outcome {
     let tail = breach.error_tail.as_deref().filter(|tail| !tail.is_empty());
-    let text = tail.map_or(breach.reason.clone(), |tail| format!("{}\n{tail}", breach.reason));
+    let reason = question.reason(breach);
+    let text = tail.map_or(reason.clone(), |tail| format!("{reason}\n{tail}"));
     match (certain, tolerated) {
         (true, _) => Outcome { tag: "failure", kind: "threshold", text },
         (false, true) => Outcome { tag: "skipped", kind: "inconclusive", text },

@@ -20,8 +20,8 @@ const TEXT: usize = 300;
 pub fn markdown(report: &GateReport) -> String {
     let questions = report.questions();
     let mut page = format!("## Retrieval gate: {}\n\n", words(report.verdict));
-    reasons(&mut page, "Does not hold", questions.iter().flat_map(|question| question.breaches));
-    reasons(&mut page, "Cannot be decided", questions.iter().flat_map(|question| question.undecided));
+    reasons(&mut page, "Does not hold", &questions, |question| question.breaches);
+    reasons(&mut page, "Cannot be decided", &questions, |question| question.undecided);
     let mut rows: Vec<(u8, String)> = questions.iter().flat_map(rows).collect();
     rows.sort_by_key(|(rank, _)| *rank);
     page.push_str("| metric | observed | threshold | |\n|---|---:|---:|---|\n");
@@ -66,17 +66,25 @@ fn number(value: f64) -> String {
     if value.fract() == 0.0 { value.to_string() } else { format!("{value:.3}") }
 }
 
-fn reasons<'a>(page: &mut String, heading: &str, list: impl Iterator<Item = &'a Breach>) {
-    for (index, breach) in list.enumerate() {
-        if index == 0 {
-            let _ = writeln!(page, "**{heading}**\n");
-        }
-        let _ = writeln!(page, "- {}", code(&breach.reason));
-        if let Some(tail) = breach.error_tail.as_deref().filter(|tail| !tail.is_empty()) {
-            let _ = writeln!(page, "  - {}", code(tail));
+fn reasons<'a>(
+    page: &mut String,
+    heading: &str,
+    questions: &[Question<'a>],
+    list: impl Fn(&Question<'a>) -> &'a [Breach],
+) {
+    let mut empty = true;
+    for question in questions {
+        for breach in list(question) {
+            if std::mem::take(&mut empty) {
+                let _ = writeln!(page, "**{heading}**\n");
+            }
+            let _ = writeln!(page, "- {}", code(&question.reason(breach)));
+            if let Some(tail) = breach.error_tail.as_deref().filter(|tail| !tail.is_empty()) {
+                let _ = writeln!(page, "  - {}", code(tail));
+            }
         }
     }
-    if page.ends_with("</code>\n") {
+    if !empty {
         page.push('\n');
     }
 }

@@ -73,8 +73,6 @@ pub struct Breach {
     /// What it had to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// The same in words: metric, value, threshold; in a report also the file.
-    pub reason: String,
     /// What the first few failed rows or queries say: `id: message`, ` | ` between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_tail: Option<String>,
@@ -99,16 +97,24 @@ impl Breaches {
     }
 
     fn push(&mut self, metric: &str, observed: Option<f64>, threshold: f64, error_tail: Option<String>) {
-        let reason = match observed {
-            Some(observed) => {
+        self.0.push(Breach { metric: metric.into(), observed, threshold: Some(threshold), error_tail });
+    }
+}
+
+impl Breach {
+    /// The same in words: `mean_jaccard 0.793 is below its floor 0.850`.
+    pub fn reason(&self) -> String {
+        let metric = &self.metric;
+        match (self.observed, self.threshold) {
+            (Some(observed), Some(threshold)) => {
                 let side = if observed > threshold { "above its ceiling" } else { "below its floor" };
                 let (observed, threshold) = apart(observed, threshold);
                 format!("{metric} {observed} is {side} {threshold}")
             }
-            None => format!("{metric} was not measured, its floor is {threshold:.3}"),
-        };
-        let threshold = Some(threshold);
-        self.0.push(Breach { metric: metric.into(), observed, threshold, reason, error_tail });
+            (None, Some(threshold)) => format!("{metric} was not measured, its floor is {threshold:.3}"),
+            (Some(observed), None) => format!("{metric} is {observed:.3}"),
+            (None, None) => format!("{metric} was not measured"),
+        }
     }
 }
 

@@ -47,6 +47,17 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
+    /// A breach in words, with the file: a list of reasons is read far from its heading.
+    pub(super) fn reason(&self, breach: &Breach) -> String {
+        let file = self.path.map(|path| format!(" ({path})")).unwrap_or_default();
+        format!("{}{file}", breach.reason())
+    }
+
+    /// All that does not hold, then what cannot be decided.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        self.breaches.iter().chain(self.undecided).map(|breach| self.reason(breach)).collect()
+    }
+
     /// The breach of a metric, and whether it is certain.
     pub(super) fn missed(&self, metric: &str) -> Option<(&Breach, bool)> {
         let of = |list: &'_ [Breach]| list.iter().position(|breach| breach.metric == metric);

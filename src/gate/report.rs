@@ -21,6 +21,9 @@ pub struct GateReport {
     pub version: u32,
     /// The verdict over what was asked; a question that was not has no say.
     pub verdict: Verdict,
+    /// What does not hold or cannot be decided, each with figure, threshold and file; empty when all holds.
+    #[serde(default)]
+    pub reasons: Vec<String>,
     /// Do captured searches still return what they returned?
     pub regression_gate: RegressionGate,
     /// Do searches with a known answer find it?
@@ -59,11 +62,18 @@ impl GateReport {
             let doubtful = unconfirmed(&mut correctness.breaches, &correctness.tests, options.alpha);
             correctness.undecided.extend(doubtful);
         }
-        name_file(&mut regression.breaches, &mut regression.undecided, regression.baseline_path.as_deref());
-        name_file(&mut correctness.breaches, &mut correctness.undecided, correctness.qrels_path.as_deref());
         let verdict = regression.verdict().and(correctness.verdict());
         let (regression_gate, correctness_gate) = (regression, correctness);
-        Ok(Self { version: 1, verdict, regression_gate, correctness_gate, significance })
+        let mut report = Self {
+            version: 1,
+            verdict,
+            reasons: Vec::new(),
+            regression_gate,
+            correctness_gate,
+            significance,
+        };
+        report.reasons = report.questions().iter().flat_map(Question::reasons).collect();
+        Ok(report)
     }
 
     /// The report for people: the verdict, each question with its figures, then what does not hold.
@@ -88,8 +98,8 @@ fn write_question(out: &mut String, question: &Question<'_>) -> std::fmt::Result
         writeln!(out, "  {metric:<24} {:>6}{limit}", number(*value))?;
     }
     write_tests(out, question.tests)?;
-    write_reasons(out, "BREACHES", question.breaches)?;
-    write_reasons(out, "UNDECIDED", question.undecided)?;
+    write_reasons(out, question, "BREACHES", question.breaches)?;
+    write_reasons(out, question, "UNDECIDED", question.undecided)?;
     question.notes.iter().try_for_each(|note| writeln!(out, "  note: {note}"))?;
     for (index, (title, lines)) in question.worst.iter().enumerate() {
         if index == 0 {
@@ -99,13 +109,6 @@ fn write_question(out: &mut String, question: &Question<'_>) -> std::fmt::Result
         lines.iter().try_for_each(|line| writeln!(out, "      {line}"))?;
     }
     Ok(())
-}
-
-/// Puts the file behind every reason: a list of reasons is read far from its heading.
-fn name_file(breaches: &mut [Breach], undecided: &mut [Breach], path: Option<&str>) {
-    if let Some(path) = path {
-        breaches.iter_mut().chain(undecided).for_each(|breach| breach.reason += &format!(" ({path})"));
-    }
 }
 
 /// The verdict as people read it.
@@ -142,12 +145,17 @@ fn write_tests(out: &mut String, tests: &[MetricTest]) -> std::fmt::Result {
     Ok(())
 }
 
-fn write_reasons(out: &mut String, heading: &str, list: &[Breach]) -> std::fmt::Result {
+fn write_reasons(
+    out: &mut String,
+    question: &Question<'_>,
+    heading: &str,
+    list: &[Breach],
+) -> std::fmt::Result {
     if !list.is_empty() {
         writeln!(out, "  {heading}")?;
     }
     for breach in list {
-        writeln!(out, "    {}", breach.reason)?;
+        writeln!(out, "    {}", question.reason(breach))?;
         if let Some(tail) = &breach.error_tail {
             let tail: String = tail.chars().take(TAIL).collect();
             writeln!(out, "      {}", tail.replace(['\n', '\r'], " "))?;

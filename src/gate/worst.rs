@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::correctness::Retrieved;
 use super::qrels::KnownQuery;
+use crate::record::diff::RankedDiff;
 use crate::record::{Captured, ReplayedRow};
 
 /// Characters of a query in a title.
@@ -29,14 +30,14 @@ pub struct WorstRow {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What entered, left and moved, and where a document was lost: lines for people.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub diff: Vec<String>,
+    /// What entered, left and moved, and which stage lost a document; absent when the row failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<RankedDiff>,
 }
 
 impl WorstRow {
-    /// A row with the lines of its ranked-list diff.
-    pub fn new(row: &ReplayedRow, diff: &str) -> Self {
+    /// A row with its ranked-list diff.
+    pub fn new(row: &ReplayedRow, diff: Option<RankedDiff>) -> Self {
         Self {
             id: row.id,
             tool_name: row.tool_name.name().into(),
@@ -44,7 +45,7 @@ impl WorstRow {
             jaccard: row.jaccard(),
             top1_match: row.top1_match(),
             error: row.error_message.clone(),
-            diff: diff.lines().map(str::to_string).collect(),
+            diff,
         }
     }
 
@@ -62,11 +63,8 @@ impl WorstRow {
 
     /// What is below the title.
     pub fn lines(&self) -> Vec<String> {
-        self.error
-            .iter()
-            .map(|error| one_line(error))
-            .chain(self.diff.iter().map(|line| one_line(line)))
-            .collect()
+        let diff = self.diff.iter().map(RankedDiff::to_string).collect::<String>();
+        self.error.iter().map(|error| one_line(error)).chain(diff.lines().map(one_line)).collect()
     }
 }
 
