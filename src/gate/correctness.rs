@@ -143,10 +143,7 @@ impl Values {
         if let Some(expected) = &query.expected_top1 {
             self.expected.push(share(retrieved.first() == Some(expected)));
         }
-        if let Some(judged) = query.judged.as_ref().filter(|_| !first.is_empty()) {
-            let known = first.iter().filter(|key| judged.contains(**key)).count();
-            self.judged.push(known as f64 / first.len() as f64);
-        }
+        self.judged.extend(query.judged_share(retrieved, k));
     }
 }
 

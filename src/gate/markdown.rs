@@ -10,8 +10,10 @@ use crate::error::Error;
 /// Bytes of a summary: a page that takes several of them still shows all.
 pub const MAX_BYTES: usize = 60_000;
 
-/// Characters of any one text in it.
-const TEXT: usize = 300;
+/// Characters of any one text in it: what comes before the worst queries always has room.
+const TEXT: usize = 200;
+/// Bytes for the line that says what is not shown.
+const REST: usize = 100;
 
 /// The report as a page: the verdict, what does not hold, a table of the metrics with the missed ones first, then the
 /// worst rows and queries with their diffs, as many as [`MAX_BYTES`] has room for.
@@ -29,15 +31,30 @@ pub fn markdown(report: &GateReport) -> String {
     for question in &questions {
         let path = question.path.map(|path| format!(" {}", code(path))).unwrap_or_default();
         let _ = writeln!(page, "\n{}: {}{path}", question.name, code(&question.basis.1));
-        question.notes.iter().for_each(|note| _ = writeln!(page, "\n- {}", code(note)));
     }
-    append_worst(&mut page, questions.into_iter().flat_map(|question| question.worst).collect());
+    let mut left_out = 0;
+    let mut add = |part: String| {
+        if page.len() + part.len() + REST > MAX_BYTES {
+            left_out += 1;
+        } else {
+            page.push_str(&part);
+        }
+    };
+    let notes = questions.iter().flat_map(|question| question.notes);
+    notes.for_each(|note| add(format!("\n- {}\n", code(note))));
+    for (index, (title, lines)) in questions.iter().flat_map(|question| &question.worst).enumerate() {
+        let heading = if index == 0 { "\n### Worst queries\n" } else { "" };
+        add(format!("{heading}\n{}\n\n{}", code(title), fenced(lines.iter().map(String::as_str))));
+    }
+    if left_out > 0 {
+        let _ = writeln!(page, "\n{left_out} more are not shown: the page would be too long.");
+    }
     page
 }
 
 /// A page for a gate that could not be run.
 pub fn markdown_error(error: &Error) -> String {
-    format!("## Retrieval gate: ERROR\n\n{}\n", fenced(error.report().lines()))
+    format!("## Retrieval gate: ERROR\n\n{}\n", fenced(error.report().lines().take(50)))
 }
 
 /// Rows of the table with their rank: missed, undecided, held.
@@ -86,21 +103,6 @@ fn reasons<'a>(
     }
     if !empty {
         page.push('\n');
-    }
-}
-
-fn append_worst(page: &mut String, worst: Vec<(String, Vec<String>)>) {
-    /// For the line that says what is not shown.
-    const REST: usize = 100;
-    let all = worst.len();
-    for (index, (title, lines)) in worst.into_iter().enumerate() {
-        let heading = if index == 0 { "\n### Worst queries\n" } else { "" };
-        let section = format!("{heading}\n{}\n\n{}", code(&title), fenced(lines.iter().map(String::as_str)));
-        if page.len() + section.len() + REST > MAX_BYTES {
-            let _ = writeln!(page, "\n{} more are not shown: the page would be too long.", all - index);
-            break;
-        }
-        page.push_str(&section);
     }
 }
 

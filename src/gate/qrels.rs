@@ -100,6 +100,19 @@ impl KnownQuery {
         let relevant = || i64::from(self.relevant.contains(document));
         self.grades.get(document).copied().unwrap_or_else(relevant)
     }
+
+    /// The share of the documents among the first `k` that somebody judged, a repeated one counted once; `None` when
+    /// the file does not say who was judged, or nothing was found.
+    ///
+    /// Unlike `metrics::judged_at`, empty places do not count as judged: they say nothing of those that are filled.
+    pub fn judged_share(&self, retrieved: &[SourceSlug], k: usize) -> Option<f64> {
+        let judged = self.judged.as_ref()?;
+        let mut seen = HashSet::new();
+        let first = retrieved.iter().filter(|key| seen.insert(*key)).take(k);
+        let (known, all) =
+            first.fold((0u32, 0u32), |(known, all), key| (known + u32::from(judged.contains(key)), all + 1));
+        (all > 0).then(|| f64::from(known) / f64::from(all))
+    }
 }
 
 /// The queries of a file, in its order, and what the file says of itself.

@@ -46,7 +46,7 @@ pub(super) struct Question<'a> {
     pub(super) worst: Vec<(String, Vec<String>)>,
 }
 
-impl Question<'_> {
+impl<'a> Question<'a> {
     /// A breach in words, with the file: a list of reasons is read far from its heading.
     pub(super) fn reason(&self, breach: &Breach) -> String {
         let file = self.path.map(|path| format!(" ({path})")).unwrap_or_default();
@@ -59,8 +59,8 @@ impl Question<'_> {
     }
 
     /// The breach of a metric, and whether it is certain.
-    pub(super) fn missed(&self, metric: &str) -> Option<(&Breach, bool)> {
-        let of = |list: &'_ [Breach]| list.iter().position(|breach| breach.metric == metric);
+    pub(super) fn missed(&self, metric: &str) -> Option<(&'a Breach, bool)> {
+        let of = |list: &[Breach]| list.iter().position(|breach| breach.metric == metric);
         match (of(self.breaches), of(self.undecided)) {
             (Some(at), _) => Some((&self.breaches[at], true)),
             (None, Some(at)) => Some((&self.undecided[at], false)),

@@ -16,7 +16,7 @@ use crate::error::{Result, exit};
 use crate::gate::Retrieved;
 use crate::gate::qrels::{KnownQuery, SourceSlug};
 use crate::metrics::stats::{self, Interval};
-use crate::metrics::{judged_at, ndcg_at, precision_at, recall_at, reciprocal_rank};
+use crate::metrics::{ndcg_at, precision_at, recall_at, reciprocal_rank};
 
 /// Measure how well known queries are answered
 ///
@@ -216,7 +216,7 @@ fn row(query: &KnownQuery, found: &Retrieved, k: usize) -> Row {
         ("mrr", reciprocal_rank(ranking(), &judgments)),
         ("first_relevant", Some(share(first.is_some_and(|key| query.relevant.contains(key))))),
         ("expected_top1", query.expected_top1.as_ref().map(|expected| share(first == Some(expected)))),
-        ("judged", query.judged.as_ref().and_then(|_| judged_at(k, ranking(), &judgments))),
+        ("judged", query.judged_share(keys, k)),
     ];
     let metrics = values.into_iter().filter_map(|(metric, value)| Some((metric, value?))).collect();
     Row { id, query: text, metrics, error: None }
