@@ -144,9 +144,9 @@ pub enum Pooling {
 pub struct SearchSettings {
     /// How the lexical and the vector list become one. Variable `RANKGATE_FUSION`.
     pub fusion: Fusion,
-    /// The constant k of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009).
+    /// The constant k of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), at least 0.
     pub rrf_k: f64,
-    /// Documents taken from each lane before fusion.
+    /// Documents taken from each lane before fusion, at least 1.
     pub candidates: usize,
     /// Documents of the fused list that a reranker sees.
     pub rerank_depth: usize,
@@ -173,6 +173,18 @@ impl Default for SearchSettings {
 }
 
 impl SearchSettings {
+    /// Whether these numbers mean anything.
+    fn check(&self) -> Result<()> {
+        if !(self.rrf_k >= 0.0 && self.rrf_k.is_finite()) {
+            let what = format!("rrf_k is {}, which is no constant to add to a rank", self.rrf_k);
+            return Err(Error::usage(what).with_hint("60 is usual"));
+        }
+        if self.candidates == 0 {
+            return Err(Error::usage("candidates is 0: nothing would be found").with_hint("100 is usual"));
+        }
+        Ok(())
+    }
+
     /// How long an expansion may take.
     pub fn expand_within(&self) -> Duration {
         Duration::from_secs(self.expand_seconds.into())
@@ -219,6 +231,7 @@ impl Settings {
             .try_into()
             .map_err(|e: toml::de::Error| Error::input(e.message().to_string()).context(PROJECT_FILE))?;
         settings.apply_variables(|name| std::env::var(name).ok())?;
+        settings.search.check().map_err(|e| e.context("[search]"))?;
         Ok(settings)
     }
 
@@ -335,6 +348,20 @@ mod tests {
             error.contains("rankgate.toml") && error.contains("embeder") && error.contains("line 2"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn numbers_without_a_meaning_are_refused() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for (line, said) in [
+            ("rrf_k = -60.0", "rrf_k is -60"),
+            ("rrf_k = nan", "rrf_k is NaN"),
+            ("candidates = 0", "candidates is 0"),
+        ] {
+            write(dir.path(), &format!("[search]\n{line}\n"));
+            let error = Settings::load(dir.path()).expect_err(line).report();
+            assert!(error.contains(said) && error.contains("usual"), "{error}");
+        }
     }
 
     #[test]

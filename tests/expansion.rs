@@ -388,3 +388,19 @@ fn score_knows_the_three_levels() {
     }
     assert_eq!(scored["modes"]["thorough"]["failed_expansions"], 0);
 }
+
+#[test]
+fn thorough_figures_of_plain_queries_are_refused() {
+    let home = indexed();
+    let judged = r#"[{"id": "q1", "query": "what about RPO and zebras", "relevantDocs": ["fuel.md"]}]"#;
+    fs::write(home.path().join("queries.json"), judged).unwrap();
+    let nobody = "[models]\npreset = \"gone\"\n[models.presets.gone]\nmodel = \"m\"\nretries = 0\n\
+                  base_url = \"http://127.0.0.1:1/v1\"\n";
+    fs::write(home.path().join("config.toml"), nobody).unwrap();
+    let args = ["score", "--corpus", "docs", "--queries", "queries.json", "--mode", "thorough"];
+    let refused = rankgate(home.path(), &args);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("1 of 1 expansions failed") && said.contains("models list"), "{said}");
+    assert!(refused.stdout.is_empty());
+}

@@ -26,7 +26,15 @@ pub fn clean(program: impl AsRef<OsStr>) -> Command {
 }
 
 fn cargo() -> Command {
-    clean(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = clean(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        // Some dependencies are compiled anew where these differ: here, and again in the next `cargo test`.
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "OUT_DIR"].iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(&*name);
+        }
+    }
+    command
 }
 
 /// The test program `name`, brought up to date.

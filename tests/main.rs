@@ -16,6 +16,8 @@ mod metrics_props;
 mod metrics_trec;
 mod models;
 mod pipeline;
+mod replay;
 mod schemas;
 mod scorers;
 mod server;
+mod xquad;

@@ -14,7 +14,7 @@ use crate::models;
 use crate::pipeline::{Answerer, AskRequest, Pipeline, Request};
 use crate::settings::{self, Preset, Settings, Thoroughness};
 use crate::store::cache::Cache;
-use crate::text::{parse, snippet};
+use crate::text::{citations, parse, sentences, snippet, uncited};
 use crate::trace::Trace;
 
 /// Characters of a passage that are shown.
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long)]
     verified: bool,
     /// How many passages the answer may rest on.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=20))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=20))]
     passages: u32,
     /// Find and weigh passages by words only; no embedder is loaded.
     #[arg(long, conflicts_with = "thorough")]
@@ -139,12 +139,19 @@ fn page(output: &Output, explain: bool) -> String {
         None => format!("{}\n", answer.text),
     };
     let question = parse(&output.question);
-    let terms: Vec<&String> = question.terms.iter().chain(&question.phrases).collect();
+    let asked: Vec<&String> = question.terms.iter().chain(&question.phrases).collect();
     // Writing to a String cannot fail.
     for &n in &answer.citations {
         let Some(passage) = n.checked_sub(1).and_then(|n| answer.passages.get(n)) else { continue };
         let _ = writeln!(text, "\n[{n}] {}  {}", super::line(&passage.docid), super::line(&passage.title));
-        let _ = writeln!(text, "    {}", snippet(&passage.text, &terms, SNIPPET));
+        let cites = |sentence: &&str| citations(sentence).contains(&n);
+        let said: Vec<String> = sentences(&answer.text).into_iter().filter(cites).map(uncited).collect();
+        // Around what was quoted, else around what was asked.
+        let shown = match said.iter().find(|said| passage.text.contains(said.as_str())) {
+            Some(quote) => snippet(&passage.text, &[quote], SNIPPET),
+            None => snippet(&passage.text, &asked, SNIPPET),
+        };
+        let _ = writeln!(text, "    {shown}");
     }
     if answer.invalid_citations > 0 {
         let _ = writeln!(
@@ -157,4 +164,27 @@ fn page(output: &Output, explain: bool) -> String {
         text.push_str(&super::search::stages(&output.trace));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::Passage;
+
+    #[test]
+    fn a_passage_is_shown_where_it_was_quoted() {
+        let quote = "Gold customers wait no more than fifteen minutes.";
+        let text =
+            format!("How long are daily copies kept? {} {quote}", "Other words fill the page. ".repeat(20));
+        let passage = Passage { docid: "a.md".into(), text, ..Passage::default() };
+        let answer = Answer {
+            text: format!("{quote} [1]"),
+            citations: vec![1],
+            passages: vec![passage],
+            ..Answer::default()
+        };
+        let question = "how long are daily copies kept".into();
+        let shown = page(&Output { version: 1, question, answer, trace: Trace::default() }, false);
+        assert_eq!(shown.matches("fifteen minutes").count(), 2, "{shown}");
+    }
 }

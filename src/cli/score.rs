@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::corpus::{self, JudgedQuery, Judgments, Ranking, trec};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{self, stats};
 use crate::pipeline::{Pipeline, Request};
 use crate::settings::{self, Fusion, Settings, Thoroughness};
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     mode: Vec<Mode>,
     /// Documents retrieved for each query.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Write the rankings as a TREC run; needs exactly one mode.
     #[arg(long, value_name = "FILE")]
@@ -267,7 +267,13 @@ fn score(pipeline: &Pipeline, cases: &[JudgedQuery], mode: Mode, limit: u32) -> 
     }
     bar.finish_and_clear();
     if let Some(first) = failed.first().and_then(Value::as_str) {
-        eprintln!("note: {} of {} expansions failed, first: {first}", failed.len(), cases.len());
+        let what = format!("{} of {} expansions failed, first: {first}", failed.len(), cases.len());
+        // Nothing but plain queries was searched: the figures would be of another mode.
+        if failed.len() == cases.len() {
+            return Err(Error::new(ErrorKind::Model, what)
+                .with_hint(format!("see `rankgate models list`, or score without --mode {}", mode.name())));
+        }
+        eprintln!("note: {what}");
     }
     let mut figures = figures(cases, &rankings, took);
     figures.failed_expansions = (mode == Mode::Thorough).then_some(failed.len());

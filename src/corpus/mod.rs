@@ -17,7 +17,7 @@ pub mod queries;
 pub mod trec;
 
 pub use answer::{Answer, Expansion, Passage};
-pub use output::write_file;
+pub use output::{create_file, write_file};
 
 /// One document of a corpus.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -7,12 +7,31 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 /// Writes what `write` puts out to `path`: to a temporary file beside it, then renamed over it, so that a file that
-/// was there stays until the new one is complete. A link is followed; a device or a pipe is written to as it is.
+/// was there stays until the new one is complete, which gets its permissions. A link is followed; a device or a pipe
+/// is written to as it is.
 ///
 /// `what` says what it is, for errors: `run`, `record`. Fails when the folder is not there or the disk refuses.
 pub fn write_file(
     path: &Path,
     what: &str,
+    write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
+) -> Result<()> {
+    write_to(path, what, true, write)
+}
+
+/// Like [`write_file`], and fails when a file is there, be it that another process made it meanwhile.
+pub fn create_file(
+    path: &Path,
+    what: &str,
+    write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
+) -> Result<()> {
+    write_to(path, what, false, write)
+}
+
+fn write_to(
+    path: &Path,
+    what: &str,
+    replace: bool,
     write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
 ) -> Result<()> {
     let failed = |e: std::io::Error| Error::io(&format!("write the {what}"), path, e);
@@ -29,9 +48,12 @@ pub fn write_file(
         let mut out = BufWriter::new(file.as_file());
         write(&mut out).and_then(|()| out.flush()).map_err(failed)?;
     }
+    if let Ok(there) = target.metadata() {
+        file.as_file().set_permissions(there.permissions()).map_err(failed)?;
+    }
     file.as_file().sync_all().map_err(failed)?;
-    file.persist(&target).map_err(|e| failed(e.error))?;
-    Ok(())
+    let kept = if replace { file.persist(&target) } else { file.persist_noclobber(&target) };
+    kept.map(drop).map_err(|e| failed(e.error))
 }
 
 fn temporary(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
@@ -57,6 +79,31 @@ mod tests {
         assert!(error.to_string().contains("the disk is full"), "{error}");
         assert_eq!(std::fs::read(&path).expect("is there"), b"old");
         assert_eq!(dir.path().read_dir().expect("lists").count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_another_made_meanwhile_is_not_replaced() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("x");
+        let error = create_file(&path, "baseline", |out| {
+            std::fs::write(&path, "theirs")?;
+            out.write_all(b"ours")
+        });
+        assert!(error.expect_err("is there").to_string().contains("cannot write the baseline"));
+        assert_eq!(std::fs::read(&path).expect("is there"), b"theirs");
+        assert_eq!(dir.path().read_dir().expect("lists").count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_replaced_file_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("x");
+        std::fs::write(&path, "old").expect("writes");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("sets");
+        write_file(&path, "settings", |out| out.write_all(b"new")).expect("writes");
+        assert_eq!(path.metadata().expect("is there").permissions().mode() & 0o777, 0o600);
     }
 
     #[cfg(unix)]

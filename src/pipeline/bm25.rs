@@ -23,12 +23,15 @@ use tantivy::schema::{
 
 use crate::error::{Error, ErrorKind};
 
+mod found;
 mod plan;
 mod postings;
+mod score;
 mod search;
 mod writer;
 
-pub use search::{Contribution, Level, Lexical, LexicalHit, LexicalResult, TermStatistics};
+pub use found::{Contribution, Level, LexicalHit, LexicalResult, TermStatistics};
+pub use search::Lexical;
 pub use writer::{LexicalDoc, LexicalWriter};
 
 /// Identifies the way of reading words and the schema: an index of another version has to be made anew.

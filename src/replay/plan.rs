@@ -1,5 +1,7 @@
 //! How a captured search is run again, or why it cannot be.
 
+use std::collections::HashSet;
+
 use crate::corpus::Ranking;
 use crate::error::Result;
 use crate::pipeline::{Expand, Pipeline, Request};
@@ -9,6 +11,9 @@ use crate::text::REDACTED;
 use crate::trace::Trace;
 
 use super::Options;
+
+/// Hits that a search can be asked for; a row of a file may state any number.
+const MOST: usize = 100_000;
 
 /// The lanes that a search reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,16 +40,22 @@ pub fn by_meaning(row: &Captured, default: Thoroughness) -> bool {
 impl Plan {
     /// The plan for `row`, or the reason why it cannot be run as it was. Fails when the index does.
     pub fn new(pipeline: &Pipeline, options: &Options, row: &Captured) -> Result<Result<Self, String>> {
-        let request = match request(row, options)
-            .and_then(|request| Ok((lanes(row, pipeline.settings().thoroughness)?, request)))
-        {
-            Ok((lanes, request)) => Self { lanes, depth: depth(row, &request), request },
+        let plan = match Self::of(row, options, pipeline.settings().thoroughness) {
+            Ok(plan) => plan,
             Err(reason) => return Ok(Err(reason)),
         };
-        Ok(match request.obstacle(pipeline)? {
-            Some(reason) => Err(reason),
-            None => Ok(request.with_thoroughness(row, pipeline.settings().thoroughness)),
-        })
+        Ok(plan.obstacle(pipeline)?.map_or(Ok(plan), Err))
+    }
+
+    fn of(row: &Captured, options: &Options, default: Thoroughness) -> Result<Self, String> {
+        let (lanes, mut request) = (lanes(row, default)?, request(row, options)?);
+        if lanes == Lanes::Both {
+            // However little the settings ask for by now.
+            let level = row.asked.thoroughness.unwrap_or(default);
+            request.thoroughness =
+                Some(if level == Thoroughness::Fast { Thoroughness::Balanced } else { level });
+        }
+        Ok(Self { lanes, depth: depth(row, &request), request })
     }
 
     /// Runs it.
@@ -84,16 +95,6 @@ impl Plan {
             )),
             _ => None,
         })
-    }
-
-    /// Both lanes are read however little the settings ask for by now.
-    fn with_thoroughness(mut self, row: &Captured, default: Thoroughness) -> Self {
-        if self.lanes == Lanes::Both {
-            let level = row.asked.thoroughness.unwrap_or(default);
-            self.request.thoroughness =
-                Some(if level == Thoroughness::Fast { Thoroughness::Balanced } else { level });
-        }
-        self
     }
 }
 
@@ -145,13 +146,15 @@ fn request(row: &Captured, options: &Options) -> Result<Request, String> {
         }
     }
     let limit = asked.limit.unwrap_or(options.limit.max(row.retrieved_slugs.len()));
+    if !(1..=MOST).contains(&limit) {
+        return Err(format!("its limit is {limit}, not from 1 to {MOST}"));
+    }
     Ok(Request {
         modes: asked.parts.clone(),
         collection: asked.collection.clone(),
         fusion: asked.fusion,
         rerank: asked.rerank.unwrap_or(true),
         graph: asked.graph,
-        thoroughness: asked.thoroughness,
         expand: Some(Expand::Never),
         expansion: expansion.filter(|_| row.expansion_applied != Some(false)),
         lang: asked.lang.clone(),
@@ -161,7 +164,8 @@ fn request(row: &Captured, options: &Options) -> Result<Request, String> {
 
 /// How many documents are compared.
 fn depth(row: &Captured, request: &Request) -> usize {
-    match (row.asked.limit, row.retrieved_slugs.len()) {
+    let distinct: HashSet<&String> = row.retrieved_slugs.iter().collect();
+    match (row.asked.limit, distinct.len()) {
         (Some(limit), _) => limit,
         (None, 0) => request.limit,
         (None, captured) => captured,

@@ -5,21 +5,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
-use rankgate::corpus;
-use rankgate::models::{self, Embedder, HashEmbedder};
-use rankgate::pipeline::indexer;
+use rankgate::corpus::{self, Answer, Expansion};
+use rankgate::models::{self, Embedder, HashEmbedder, Prompt, ScriptedGenerator};
+use rankgate::pipeline::{AskRequest, indexer};
 use rankgate::prelude::*;
 use rankgate::settings::Pooling;
 use rankgate::store::cache::Cache;
 use rankgate::trace::Trace;
+use serde_json::json;
 
 use crate::conventions::{self, Conventions};
 use crate::sound;
 
-pub use sound::{answers, docids};
+pub use sound::{
+    PATIENCE, answers, docids, embedder, pipeline_with, project, sampled, server_presets, some_queries,
+};
 
 pub fn fault() -> String {
     std::env::var("FAULT").unwrap_or_default()
+}
+
+/// Whether the fault is one of a language model or of an answerer, whose evals the others need not wait for.
+pub fn of_generation() -> bool {
+    fault().ends_with("expansion") || fault().ends_with("answer")
 }
 
 /// Where the sound evals keep their index and cache: what they computed is not computed again, nor is a faulty index.
@@ -70,7 +78,8 @@ impl Faulty {
             "index of another model" => (index("faults/hash", &HashEmbedder::default(), 1)?, real),
             _ => (index("fixtures-index", &*real, 1)?, real),
         };
-        let pipeline = Pipeline::with_models(&dir, &conventions::settings()?.search, Some(embedder), None)?;
+        let pipeline = Pipeline::with_models(&dir, &conventions::settings()?.search, Some(embedder), None)?
+            .with_generator(Arc::new(ScriptedGenerator::new(&fault, expanded)));
         // What the project's own evals check before the first search.
         if fault != "stale index, unchecked" {
             sound::check_judgments(&pipeline)?;
@@ -97,6 +106,31 @@ impl Faulty {
         .map(|found| self.spoil(found))
     }
 
+    pub fn expansion(&self, request: &Request) -> Result<(Expansion, Trace)> {
+        self.pipeline.expansion(request)
+    }
+
+    pub fn ask(&self, ask: &AskRequest) -> Result<(Answer, Trace)> {
+        let (mut answer, trace) = self.pipeline.ask(ask)?;
+        match self.fault.as_str() {
+            "echoing answer" => {
+                let text = format!("{} [1]", ask.request.text);
+                answer = Answer { text, citations: vec![1], abstained: None, ..answer };
+            }
+            "unsupported answer" => {
+                // Passages there are, of another question.
+                let other = Request::new("Wie hoch ist der Zuschlag für Nachtschichten?");
+                answer.passages = self.pipeline.ask(&AskRequest::new(other))?.0.passages;
+            }
+            "dangling answer" => {
+                answer.text = (1..=answer.passages.len())
+                    .fold(answer.text, |text, n| text.replace(&format!("[{n}]"), &format!("[{}]", n + 90)));
+            }
+            _ => {}
+        }
+        Ok((answer, trace))
+    }
+
     fn spoil(&self, (mut ranking, trace): (Ranking, Trace)) -> (Ranking, Trace) {
         match self.fault.as_str() {
             "shuffled docids" => {
@@ -109,6 +143,18 @@ impl Faulty {
         }
         (ranking, trace)
     }
+}
+
+/// What the faulty language model proposes.
+fn expanded(prompt: &Prompt) -> Result<String> {
+    let _span = tracing::info_span!("generate").entered();
+    let (words, question, answer) = match fault().as_str() {
+        "constant expansion" => {
+            ("database backup", "How do I restore a database backup?", "From the latest copy.")
+        }
+        _ => (&*prompt.user, &*prompt.user, &*prompt.user),
+    };
+    Ok(json!({"lexicalQueries": [words], "vectorQueries": [question], "hyde": answer}).to_string())
 }
 
 /// The index `name`, made by `embedder` of every `step`th document of the fixtures, if it is not there.

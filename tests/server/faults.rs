@@ -155,6 +155,7 @@ fn a_redirect_is_not_followed_and_the_key_goes_nowhere() {
         let (kind, said, _) = fault(http(status, &location, ""), &prompt());
         assert_eq!(kind, ErrorKind::Network);
         assert!(said.contains("redirects are not followed") && said.contains(&elsewhere.url), "{said}");
+        assert!(!said.contains("completions"), "{said}");
     }
     assert_eq!(elsewhere.requests().len(), 0);
 }

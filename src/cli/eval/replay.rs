@@ -170,7 +170,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         version: 1,
         breaches: breaches(&args, &summary, &tally),
         not_replayed: not_replayed(&results),
-        regressions: regressions(&replayer, &rows, &results, args.top_regressions as usize)?,
+        regressions: regressions(&replayer, &rows, &results, args.top_regressions as usize),
         results: args.verbose.then(|| results.iter().map(Row::from).collect()),
         summary,
     };
@@ -267,7 +267,7 @@ fn regressions(
     rows: &[Captured],
     results: &[ReplayedRow],
     most: usize,
-) -> Result<Vec<Regression>> {
+) -> Vec<Regression> {
     let mut changed: Vec<(f64, f64, usize)> = Vec::new();
     for (index, row) in results.iter().enumerate() {
         let Some((common, alike)) = row.jaccard().zip(row.rank_biased_overlap()) else { continue };
@@ -276,10 +276,15 @@ fn regressions(
         }
     }
     changed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let worst = changed.into_iter().take(most);
-    worst
-        .map(|(_, _, index)| {
-            Ok(Regression { row: Row::from(&results[index]), diff: replayer.diff(&rows[index])? })
-        })
-        .collect()
+    let shown = changed.into_iter().take(most).map(|(_, _, index)| {
+        let row = &results[index];
+        let diff = replayer.diff(&rows[index]).unwrap_or_else(|error| {
+            // What was measured must not be lost for it.
+            eprintln!("note: where `{}` lost documents is not known: {}", row.query, error.report());
+            let [captured, current] = [&row.captured_slugs, &row.current_slugs];
+            RankedDiff::between(captured.iter().map(String::as_str), current.iter().map(String::as_str))
+        });
+        Regression { row: Row::from(row), diff }
+    });
+    shown.collect()
 }

@@ -229,7 +229,11 @@ impl Client {
         let status = response.status();
         let header = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let asked = header(header::RETRY_AFTER).and_then(|value| pause_asked(value, SystemTime::now()));
-        let target = header(header::LOCATION).map(|to| key.quote(&without_credentials(to)));
+        let target = header(header::LOCATION).map(|to| {
+            // As `base_url` is written.
+            let to = to.strip_suffix("/chat/completions").unwrap_or(to);
+            key.quote(&without_credentials(to))
+        });
         let said = self.body(response, key, limit).map(|body| key.quote(&said(&body))).unwrap_or_default();
         let said = if said.is_empty() { said } else { format!(": {said}") };
         let failed = |kind, hint: String| {

@@ -30,6 +30,9 @@ to do. Use only what the passages say. Write one to three short sentences in the
 the number of the passage that says it as its source. If no passage says it, answerable is false and \
 the sentence says so.";
 
+/// How the example says that there is no answer; a small model may say so and still call the question answerable.
+const REFUSAL: &str = "No passage names";
+
 impl Pipeline {
     /// What the generator answers from the passages of `answer`.
     pub(super) fn generated(
@@ -166,7 +169,7 @@ fn examples() -> Vec<(String, String)> {
     ];
     let known = json!({"answerable": true, "sentences": [{"source": 2, "text": "A library card costs four euros a year."}]});
     let unknown =
-        json!({"answerable": false, "sentences": [{"source": 1, "text": "No passage names the founder."}]});
+        json!({"answerable": false, "sentences": [{"source": 1, "text": format!("{REFUSAL} the founder.")}]});
     vec![
         (user(&passages, "What does a library card cost?"), known.to_string()),
         (user(&passages, "Who founded the library?"), unknown.to_string()),
@@ -181,7 +184,10 @@ impl Written {
         let mut cited = BTreeSet::new();
         let mut parts: Vec<String> = Vec::new();
         let mut without = 0;
-        for Sentence { source, text } in self.sentences.into_iter().filter(|_| self.answerable) {
+        let answerable = self.answerable;
+        let refuses = |said: &Sentence| !answerable || said.text.starts_with(REFUSAL);
+        let refused = !answerable || self.sentences.iter().any(refuses);
+        for Sentence { source, text } in self.sentences.into_iter().filter(|said| !refuses(said)) {
             let mut numbers: Vec<usize> = [source as usize].into_iter().chain(citations(&text)).collect();
             invalid += numbers.iter().filter(|n| !known.contains(n)).count();
             numbers.retain(|n| known.contains(n));
@@ -204,10 +210,10 @@ impl Written {
         span.record("uncited", without);
         let answer = Answer { invalid_citations: invalid, ..answer };
         if parts.is_empty() {
-            let reason = if self.answerable {
-                "the generator wrote no answer"
-            } else {
+            let reason = if refused {
                 "the generator says that the passages do not hold the answer"
+            } else {
+                "the generator wrote no answer"
             };
             return abstained(answer, reason.into());
         }

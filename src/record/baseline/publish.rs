@@ -9,7 +9,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{AllFingerprints, Floors, Header, number, query_hash, reread, source_hash};
-use crate::corpus::{hex, write_file};
+use crate::corpus::{create_file, hex, write_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::captured::{self, Captured, HEADER_KIND, Tool, is_header};
 use crate::record::ndjson::{Lines, object};
@@ -96,11 +96,17 @@ pub fn publish(from: &Path, to: &Path, options: &PublishOptions) -> Result<Heade
         fingerprints: told.fingerprints,
     };
     copy.seek(SeekFrom::Start(0)).map_err(failed)?;
-    write_file(to, "baseline", |out| {
+    let write = |out: &mut BufWriter<&File>| {
         serde_json::to_writer(&mut *out, &header)?;
         out.write_all(b"\n")?;
         io::copy(&mut BufReader::new(copy), out).map(drop)
-    })?;
+    };
+    // Between the look at the target and here another process may have published.
+    if options.force {
+        write_file(to, "baseline", write)?
+    } else {
+        create_file(to, "baseline", write)?
+    }
     Ok(header)
 }
 
