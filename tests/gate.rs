@@ -236,6 +236,8 @@ fn exit_codes() {
     bench.write("cut.ndjson", &text[..text.len() - 20]);
     bench.write("hash.ndjson", &text.replacen("\"query\":\"word8\"", "\"query\":\"word9\"", 1));
     bench.write("rows.ndjson", &text.replacen("\"gone\"", "\"g0ne\"", 1));
+    let corpus = bench.fingerprints().corpus.unwrap();
+    bench.write("header.ndjson", &text.replacen(&corpus, &"0".repeat(64), 1));
     bench.write("none.ndjson", "");
     bench.write("array.json", "[1, 2]");
     bench.write(
@@ -278,6 +280,8 @@ fn exit_codes() {
         (&["--baseline", "hash.ndjson"], 2, "`query_hash` is"),
         (&["--baseline", "rows.ndjson"], 2, "the rows are not those of the header's `rows_hash`"),
         (&["--baseline", "none.ndjson"], 2, "the file is empty"),
+        // Else a header without them would pass for a baseline that was never captured with any.
+        (&["--baseline", "header.ndjson"], 2, "the header's `fingerprints` are not those of the rows"),
         (&["--baseline", "captured"], 2, "not the header of a baseline"),
         (&["--qrels", "array.json"], 2, "array.json:"),
         (&["--qrels", "null.json", "--mode", "bm25"], 2, "`expected_top1` is null"),

@@ -246,7 +246,12 @@ fn of_baseline(
     bar.finish_and_clear();
     let mut gate = regression(&tally, thresholds, significance)?;
     for (captured, replayed) in worst.into_rows() {
-        let diff = replayed.replayed().then(|| replayer.diff(&captured)).transpose()?;
+        // The verdict stands without it.
+        let diff =
+            replayed.replayed().then(|| replayer.diff(&captured)).transpose().unwrap_or_else(|error| {
+                gate.notes.push(format!("no diff of `{}`: {error}", captured.query));
+                None
+            });
         gate.worst.push(WorstRow::new(&replayed, diff));
     }
     gate.baseline_path = Some(name);
