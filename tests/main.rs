@@ -6,6 +6,7 @@ mod bench;
 mod common;
 mod expansion;
 mod faults;
+mod gate;
 mod generator;
 mod harness;
 mod index;

@@ -54,7 +54,7 @@ pub struct Args {
 
 /// A way to retrieve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Mode {
+pub(super) enum Mode {
     /// Words only.
     Bm25,
     /// Embeddings only.
@@ -76,7 +76,7 @@ enum Mode {
 impl Mode {
     const DEFAULT: [Self; 3] = [Self::Bm25, Self::Vector, Self::Hybrid];
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Bm25 => "bm25",
             Self::Vector => "vector",
@@ -89,11 +89,11 @@ impl Mode {
         }
     }
 
-    fn needs_vectors(self) -> bool {
+    pub(super) fn needs_vectors(self) -> bool {
         !matches!(self, Self::Bm25 | Self::Fast)
     }
 
-    fn run(self, pipeline: &Pipeline, mut request: Request) -> Result<(Ranking, Trace)> {
+    pub(super) fn run(self, pipeline: &Pipeline, mut request: Request) -> Result<(Ranking, Trace)> {
         request.thoroughness = Some(match self {
             Self::Fast => Thoroughness::Fast,
             Self::Thorough => Thoroughness::Thorough,

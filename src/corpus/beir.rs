@@ -41,17 +41,48 @@ pub fn documents(dir: &Path) -> Result<impl Iterator<Item = Result<Document>> + 
 
 /// Reads `queries.jsonl` of `dir`, in the order of the file. Fails as [`documents`] yields errors.
 pub fn queries(dir: &Path) -> Result<Vec<Query>> {
-    let path = dir.join(QUERIES_FILE);
+    read_queries(&dir.join(QUERIES_FILE))
+}
+
+fn read_queries(path: &Path) -> Result<Vec<Query>> {
     let mut seen = Seen::default();
-    lines::<QueryLine>(&path)?
+    lines::<QueryLine>(path)?
         .map(|line| {
             let (number, line) = line?;
-            let id = seen.check(line.id, &path, number)?;
+            let id = seen.check(line.id, path, number)?;
             if line.text.trim().is_empty() {
-                return Err(at(&path, number, format!("query `{id}` has no text")));
+                return Err(at(path, number, format!("query `{id}` has no text")));
             }
             let Metadata { lang, category } = line.metadata;
             Ok(Query { id, text: line.text, lang, category, ..Query::default() })
+        })
+        .collect()
+}
+
+/// Reads a file of queries alone: lines of JSON as in `queries.jsonl`, or an id, a tab and a text in each line.
+///
+/// Fails, naming file and line, on a line that is neither, an id that occurs twice and a query without text.
+pub fn query_texts(path: &Path) -> Result<Vec<Query>> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io("read the queries", path, e))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| {
+        Error::input(format!("{}: not UTF-8", path.display())).with_hint("save the file as UTF-8 text")
+    })?;
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim_start().starts_with('{') {
+        return read_queries(path);
+    }
+    let mut seen = Seen::default();
+    (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty())
+        .map(|(number, line)| {
+            let columns = line.split_once('\t');
+            let (id, text) = columns.ok_or_else(|| at(path, number, "no tab between id and text"))?;
+            let id = seen.check(Id::Text(id.trim().into()), path, number)?;
+            if text.trim().is_empty() {
+                return Err(at(path, number, format!("query `{id}` has no text")));
+            }
+            Ok(Query { id, text: text.trim().into(), ..Query::default() })
         })
         .collect()
 }

@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::qrels::{KnownQuery, SourceSlug};
 use super::significance::{MetricTest, Significance};
-use super::{Breach, Breaches, Verdict};
+use super::{Breach, Breaches, Verdict, WorstQuery};
 use crate::error::{Error, Result};
 use crate::metrics::stats;
 use crate::record::Faults;
+
+/// The metric that says whether the others can be relied on.
+const JUDGED: &str = "mean_judged_at_k";
 
 /// What the known queries have to reach, all from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -92,6 +95,9 @@ pub struct CorrectnessGate {
     /// What cannot be decided: by chance, or because too few documents were judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<Breach>,
+    /// The queries that miss most, worst first: a few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst: Vec<WorstQuery>,
     /// One test a metric, where they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<MetricTest>,
@@ -104,6 +110,11 @@ impl CorrectnessGate {
     /// The verdict on this question alone.
     pub fn verdict(&self) -> Verdict {
         Verdict::of(&self.breaches, &self.undecided)
+    }
+
+    /// Whether too few of the documents found were judged for the other figures to say anything.
+    pub fn unjudged(&self) -> bool {
+        self.undecided.iter().any(|breach| breach.metric == JUDGED)
     }
 }
 
@@ -132,10 +143,7 @@ impl Values {
         if let Some(expected) = &query.expected_top1 {
             self.expected.push(share(retrieved.first() == Some(expected)));
         }
-        if let Some(judged) = query.judged.as_ref().filter(|_| !first.is_empty()) {
-            let known = first.iter().filter(|key| judged.contains(**key)).count();
-            self.judged.push(known as f64 / first.len() as f64);
-        }
+        self.judged.extend(query.judged_share(retrieved, k));
     }
 }
 
@@ -180,7 +188,7 @@ pub fn correctness(
 
     let (mut breaches, mut undecided, mut notes) = (failed.0, Breaches::default(), Vec::new());
     if let Some(judged) = summary.mean_judged_at_k.filter(|judged| *judged < thresholds.judged_at_k) {
-        undecided.at_least("mean_judged_at_k", Some(judged), thresholds.judged_at_k);
+        undecided.at_least(JUDGED, Some(judged), thresholds.judged_at_k);
         undecided.0.extend(missed.0);
         notes.push(format!(
             "only {:.0} % of the first {k} documents were judged: judge more of them",
@@ -197,6 +205,7 @@ pub fn correctness(
         thresholds: Some(thresholds),
         breaches,
         undecided: undecided.0,
+        worst: Vec::new(),
         tests,
         notes,
     })

@@ -11,17 +11,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod correctness;
+pub mod junit;
+pub mod markdown;
 pub mod qrels;
+mod question;
 mod regression;
 mod report;
 mod significance;
 mod stale;
+pub mod truth;
+mod worst;
 
 pub use correctness::{CorrectnessGate, CorrectnessSummary, CorrectnessThresholds, Retrieved, correctness};
 pub use regression::{RegressionGate, RegressionThresholds, regression};
 pub use report::GateReport;
 pub use significance::{MetricTest, Significance};
 pub use stale::{Difference, Staleness, stale};
+pub use worst::{WorstQuery, WorstRow, WorstRows, worst_queries};
 
 /// What the gate says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -93,6 +99,33 @@ impl Breaches {
     fn push(&mut self, metric: &str, observed: Option<f64>, threshold: f64, error_tail: Option<String>) {
         self.0.push(Breach { metric: metric.into(), observed, threshold: Some(threshold), error_tail });
     }
+}
+
+impl Breach {
+    /// The same in words: `mean_jaccard 0.793 is below its floor 0.850`.
+    pub fn reason(&self) -> String {
+        let metric = &self.metric;
+        match (self.observed, self.threshold) {
+            (Some(observed), Some(threshold)) => {
+                let side = if observed > threshold { "above its ceiling" } else { "below its floor" };
+                let (observed, threshold) = apart(observed, threshold);
+                format!("{metric} {observed} is {side} {threshold}")
+            }
+            (None, Some(threshold)) => format!("{metric} was not measured, its floor is {threshold:.3}"),
+            (Some(observed), None) => format!("{metric} is {observed:.3}"),
+            (None, None) => format!("{metric} was not measured"),
+        }
+    }
+}
+
+/// Two different values with as many decimals, three at least, as tell them apart; whole numbers without.
+fn apart(a: f64, b: f64) -> (String, String) {
+    if a.fract() == 0.0 && b.fract() == 0.0 {
+        return (a.to_string(), b.to_string());
+    }
+    let written = (3..=17).map(|decimals| (format!("{a:.decimals$}"), format!("{b:.decimals$}")));
+    let mut written = written.skip_while(|(a, b)| a == b);
+    written.next().unwrap_or_else(|| (a.to_string(), b.to_string()))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! Slugs alone are of the source `default`. Documents that were judged and are not relevant can be listed under
 //! `judged_slugs` or `judged`; with them, it shows when too few of the documents found were ever looked at.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::corpus::Hit;
+use crate::corpus::{Hit, Query};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The source of a slug that names none.
@@ -69,10 +69,50 @@ pub struct KnownQuery {
     pub expected_top1: Option<SourceSlug>,
     /// All documents that were judged, the relevant ones included; `None` when the file does not say.
     pub judged: Option<BTreeSet<SourceSlug>>,
+    /// Grades, where they were given.
+    pub grades: BTreeMap<SourceSlug, i64>,
+    /// The whole query, where a file states more of it than its text.
+    pub stated: Option<Query>,
     /// A name for people.
     pub label: Option<String>,
     /// The axis of the query's vector, for corpora with made-up vectors.
     pub embedding_dim: Option<usize>,
+}
+
+impl KnownQuery {
+    /// A query and its relevant documents, nothing else known.
+    pub fn new(id: impl Into<String>, query: impl Into<String>, relevant: BTreeSet<SourceSlug>) -> Self {
+        Self {
+            id: id.into(),
+            query: query.into(),
+            relevant,
+            expected_top1: None,
+            judged: None,
+            grades: BTreeMap::new(),
+            stated: None,
+            label: None,
+            embedding_dim: None,
+        }
+    }
+
+    /// The grade of a document: the one given, else 1 for a relevant one and 0 for any other.
+    pub fn grade(&self, document: &SourceSlug) -> i64 {
+        let relevant = || i64::from(self.relevant.contains(document));
+        self.grades.get(document).copied().unwrap_or_else(relevant)
+    }
+
+    /// The share of the documents among the first `k` that somebody judged, a repeated one counted once; `None` when
+    /// the file does not say who was judged, or nothing was found.
+    ///
+    /// Unlike `metrics::judged_at`, empty places do not count as judged: they say nothing of those that are filled.
+    pub fn judged_share(&self, retrieved: &[SourceSlug], k: usize) -> Option<f64> {
+        let judged = self.judged.as_ref()?;
+        let mut seen = HashSet::new();
+        let first = retrieved.iter().filter(|key| seen.insert(*key)).take(k);
+        let (known, all) =
+            first.fold((0u32, 0u32), |(known, all), key| (known + u32::from(judged.contains(key)), all + 1));
+        (all > 0).then(|| f64::from(known) / f64::from(all))
+    }
 }
 
 /// The queries of a file, in its order, and what the file says of itself.
@@ -151,13 +191,11 @@ fn known(id: String, mut entry: Map<String, Value>) -> Result<KnownQuery> {
         judged
     });
     Ok(KnownQuery {
-        id,
-        query,
-        relevant,
         expected_top1,
         judged,
         label: take(&mut entry, "label")?,
         embedding_dim: take(&mut entry, "embedding_dim")?,
+        ..KnownQuery::new(id, query, relevant)
     })
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::significance::{MetricTest, Significance};
-use super::{Breach, Breaches, Verdict};
+use super::{Breach, Breaches, Verdict, WorstRow};
 use crate::error::Result;
 use crate::record::baseline::Floors;
 use crate::record::{ReplaySummary, ReplayTally};
@@ -42,6 +42,9 @@ pub struct RegressionGate {
     /// What does not hold here, and may by chance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<Breach>,
+    /// The rows that changed most, worst first: a few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst: Vec<WorstRow>,
     /// One test a metric, where they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<MetricTest>,
@@ -115,6 +118,7 @@ pub fn regression(
         latency_skipped,
         breaches: breaches.0,
         undecided: Vec::new(),
+        worst: Vec::new(),
         tests,
         notes,
     })

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::question::{Figure, Limit, Question};
 use super::significance::{MetricTest, Significance, correct, unconfirmed};
 use super::{Breach, CorrectnessGate, RegressionGate, Verdict};
 use crate::error::{Error, Result};
@@ -20,6 +21,9 @@ pub struct GateReport {
     pub version: u32,
     /// The verdict over what was asked; a question that was not has no say.
     pub verdict: Verdict,
+    /// What does not hold or cannot be decided, each with figure, threshold and file; empty when all holds.
+    #[serde(default)]
+    pub reasons: Vec<String>,
     /// Do captured searches still return what they returned?
     pub regression_gate: RegressionGate,
     /// Do searches with a known answer find it?
@@ -60,81 +64,60 @@ impl GateReport {
         }
         let verdict = regression.verdict().and(correctness.verdict());
         let (regression_gate, correctness_gate) = (regression, correctness);
-        Ok(Self { version: 1, verdict, regression_gate, correctness_gate, significance })
+        let mut report = Self {
+            version: 1,
+            verdict,
+            reasons: Vec::new(),
+            regression_gate,
+            correctness_gate,
+            significance,
+        };
+        report.reasons = report.questions().iter().flat_map(Question::reasons).collect();
+        Ok(report)
     }
 
     /// The report for people: the verdict, each question with its figures, then what does not hold.
     pub fn text(&self) -> String {
         let mut out = format!("gate: {}\n", words(self.verdict));
         // Writing to a String cannot fail.
-        let _ = self.write_regression(&mut out);
-        let _ = self.write_correctness(&mut out);
+        self.questions().iter().for_each(|question| _ = write_question(&mut out, question));
         out
-    }
-
-    fn write_regression(&self, out: &mut String) -> std::fmt::Result {
-        let gate = &self.regression_gate;
-        let (Some(summary), Some(thresholds)) = (&gate.summary, &gate.thresholds) else { return Ok(()) };
-        let floors = thresholds.floors;
-        title(out, "regression", gate.verdict(), gate.baseline_path.as_deref())?;
-        writeln!(
-            out,
-            "  rows                     {} of {} replayed, {} skipped, {} errored",
-            summary.rows_replayed, summary.rows_total, summary.rows_skipped, summary.rows_errored
-        )?;
-        figure(out, "mean_jaccard", summary.mean_jaccard, Some(("floor", floors.jaccard)))?;
-        figure(out, "top1_stability_rate", summary.top1_stability_rate, Some(("floor", floors.top1)))?;
-        figure(out, "mean_rank_biased_overlap", summary.mean_rank_biased_overlap, None)?;
-        figure(out, "latency_ratio", summary.latency_ratio, Some(("ceiling", floors.latency_multiplier)))?;
-        write_tests(out, &gate.tests)?;
-        write_lists(out, &gate.breaches, &gate.undecided, &gate.notes)
-    }
-
-    fn write_correctness(&self, out: &mut String) -> std::fmt::Result {
-        let gate = &self.correctness_gate;
-        let (Some(summary), Some(thresholds)) = (&gate.summary, &gate.thresholds) else { return Ok(()) };
-        title(out, "correctness", gate.verdict(), gate.qrels_path.as_deref())?;
-        writeln!(
-            out,
-            "  queries                  {} of {} run, {} errored, k = {}",
-            summary.queries_run, summary.queries_total, summary.queries_errored, summary.k
-        )?;
-        figure(out, "mean_recall_at_k", summary.mean_recall_at_k, Some(("floor", thresholds.recall_at_k)))?;
-        let first = Some(("floor", thresholds.first_relevant_hit));
-        figure(out, "first_relevant_hit_rate", summary.first_relevant_hit_rate, first)?;
-        if summary.expected_top1_denominator > 0 {
-            let floor = Some(("floor", thresholds.expected_top1));
-            figure(out, "expected_top1_hit_rate", summary.expected_top1_hit_rate, floor)?;
-        }
-        if summary.mean_judged_at_k.is_some() {
-            figure(
-                out,
-                "mean_judged_at_k",
-                summary.mean_judged_at_k,
-                Some(("floor", thresholds.judged_at_k)),
-            )?;
-        }
-        write_tests(out, &gate.tests)?;
-        write_lists(out, &gate.breaches, &gate.undecided, &gate.notes)
     }
 }
 
-fn words(verdict: Verdict) -> &'static str {
+fn write_question(out: &mut String, question: &Question<'_>) -> std::fmt::Result {
+    let path = question.path.map(|path| format!(", {path}")).unwrap_or_default();
+    writeln!(out, "\n{}: {}{path}", question.name, words(question.verdict))?;
+    writeln!(out, "  {:<24} {}", question.basis.0, question.basis.1)?;
+    for Figure { metric, value, limit } in &question.figures {
+        let limit = match limit {
+            Some(Limit::Floor(floor)) => format!("  floor {floor:.3}"),
+            Some(Limit::Ceiling(ceiling)) => format!("  ceiling {ceiling:.3}"),
+            None => String::new(),
+        };
+        writeln!(out, "  {metric:<24} {:>6}{limit}", number(*value))?;
+    }
+    write_tests(out, question.tests)?;
+    write_reasons(out, question, "BREACHES", question.breaches)?;
+    write_reasons(out, question, "UNDECIDED", question.undecided)?;
+    question.notes.iter().try_for_each(|note| writeln!(out, "  note: {note}"))?;
+    for (index, (title, lines)) in question.worst.iter().enumerate() {
+        if index == 0 {
+            writeln!(out, "  WORST")?;
+        }
+        writeln!(out, "    {title}")?;
+        lines.iter().try_for_each(|line| writeln!(out, "      {line}"))?;
+    }
+    Ok(())
+}
+
+/// The verdict as people read it.
+pub(super) fn words(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "PASS",
         Verdict::Fail => "FAIL",
         Verdict::Inconclusive => "INCONCLUSIVE",
     }
-}
-
-fn title(out: &mut String, name: &str, verdict: Verdict, path: Option<&str>) -> std::fmt::Result {
-    let path = path.map(|path| format!(", {path}")).unwrap_or_default();
-    writeln!(out, "\n{name}: {}{path}", words(verdict))
-}
-
-fn figure(out: &mut String, name: &str, value: Option<f64>, limit: Option<(&str, f64)>) -> std::fmt::Result {
-    let limit = limit.map(|(what, limit)| format!("  {what} {limit:.3}")).unwrap_or_default();
-    writeln!(out, "  {name:<24} {:>6}{limit}", number(value))
 }
 
 fn number(value: Option<f64>) -> String {
@@ -162,24 +145,21 @@ fn write_tests(out: &mut String, tests: &[MetricTest]) -> std::fmt::Result {
     Ok(())
 }
 
-fn write_lists(
+fn write_reasons(
     out: &mut String,
-    breaches: &[Breach],
-    undecided: &[Breach],
-    notes: &[String],
+    question: &Question<'_>,
+    heading: &str,
+    list: &[Breach],
 ) -> std::fmt::Result {
-    for (heading, list) in [("BREACHES", breaches), ("UNDECIDED", undecided)] {
-        if !list.is_empty() {
-            writeln!(out, "  {heading}")?;
-        }
-        for breach in list {
-            let (observed, threshold) = (number(breach.observed), number(breach.threshold));
-            writeln!(out, "    {}: observed {observed}, threshold {threshold}", breach.metric)?;
-            if let Some(tail) = &breach.error_tail {
-                let tail: String = tail.chars().take(TAIL).collect();
-                writeln!(out, "      {}", tail.replace(['\n', '\r'], " "))?;
-            }
+    if !list.is_empty() {
+        writeln!(out, "  {heading}")?;
+    }
+    for breach in list {
+        writeln!(out, "    {}", question.reason(breach))?;
+        if let Some(tail) = &breach.error_tail {
+            let tail: String = tail.chars().take(TAIL).collect();
+            writeln!(out, "      {}", tail.replace(['\n', '\r'], " "))?;
         }
     }
-    notes.iter().try_for_each(|note| writeln!(out, "  note: {note}"))
+    Ok(())
 }

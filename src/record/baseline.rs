@@ -167,13 +167,20 @@ impl Baseline {
             None => return Err(Error::input(format!("{name}: the file is empty")).with_hint(PUBLISH)),
         };
         let (mut hashes, mut hasher) = (Vec::new(), Sha256::new());
+        let mut fingerprints = AllFingerprints::default();
         for line in lines {
             let line = line?;
             hasher.update(&line.bytes);
             hasher.update(b"\n");
-            hashes.push(number(&row(&name, line)?.1));
+            let (row, hash) = row(&name, line)?;
+            hashes.push(number(&hash));
+            fingerprints.add(&row.fingerprints);
         }
         verify(&header, hashes, &hex(&hasher.finalize())).map_err(|e| e.context(&name))?;
+        if fingerprints != header.fingerprints {
+            let what = format!("{name}: the header's `fingerprints` are not those of the rows");
+            return Err(Error::input(what).with_hint("publish the baseline anew"));
+        }
         Ok(Self { header, name, file })
     }
 

@@ -1,0 +1,201 @@
+//! The rows and queries that a reader should look at first.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::correctness::Retrieved;
+use super::qrels::KnownQuery;
+use crate::record::diff::RankedDiff;
+use crate::record::{Captured, ReplayedRow};
+
+/// Characters of a query in a title.
+const TITLE: usize = 60;
+
+/// A captured search that returns something else now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorstRow {
+    /// The row's number where it was captured.
+    pub id: Option<i64>,
+    /// The command that searched.
+    pub tool_name: String,
+    /// The text.
+    pub query: String,
+    /// The share of common documents; absent when the row failed.
+    pub jaccard: Option<f64>,
+    /// Whether the first document stayed; absent when the row failed.
+    pub top1_match: Option<bool>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What entered, left and moved, and which stage lost a document; absent when the row failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<RankedDiff>,
+}
+
+impl WorstRow {
+    /// A row with its ranked-list diff.
+    pub fn new(row: &ReplayedRow, diff: Option<RankedDiff>) -> Self {
+        Self {
+            id: row.id,
+            tool_name: row.tool_name.name().into(),
+            query: row.query.clone(),
+            jaccard: row.jaccard(),
+            top1_match: row.top1_match(),
+            error: row.error_message.clone(),
+            diff,
+        }
+    }
+
+    /// One line: `jaccard=0.20 top1=lost  query #12 "how to …"`.
+    pub fn title(&self) -> String {
+        let figures = match (self.jaccard, self.top1_match) {
+            (Some(jaccard), top1) => {
+                format!("jaccard={jaccard:.2} top1={}", if top1 == Some(true) { "kept" } else { "lost" })
+            }
+            (None, _) => "failed".into(),
+        };
+        let id = self.id.map(|id| format!(" #{id}")).unwrap_or_default();
+        format!("{figures}  {}{id} \"{}\"", self.tool_name, brief(&self.query))
+    }
+
+    /// What is below the title.
+    pub fn lines(&self) -> Vec<String> {
+        let diff = self.diff.iter().map(RankedDiff::to_string).collect::<String>();
+        self.error.iter().map(|error| one_line(error)).chain(diff.lines().map(one_line)).collect()
+    }
+}
+
+/// Keeps the few rows of a replay that changed most: failed ones, then those with the fewest common documents, then
+/// those whose order changed most. Rows that did not change are never among them; equal rows stay in their order.
+#[derive(Debug, Clone, Default)]
+pub struct WorstRows {
+    limit: usize,
+    rows: Vec<(Captured, ReplayedRow)>,
+}
+
+impl WorstRows {
+    /// At most `limit` rows.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, rows: Vec::new() }
+    }
+
+    /// Looks at a row and forgets it unless it is among the worst so far.
+    pub fn add(&mut self, captured: Captured, row: ReplayedRow) {
+        let (common, alike) = badness(&row);
+        let unchanged = row.skip_reason.is_some() || (common >= 1.0 && alike >= 1.0 - 1e-9);
+        let place =
+            self.rows.partition_point(|(_, kept)| worse(badness(kept), (common, alike)) != Ordering::Greater);
+        if !unchanged && place < self.limit {
+            self.rows.insert(place, (captured, row));
+            self.rows.truncate(self.limit);
+        }
+    }
+
+    /// The rows, worst first.
+    pub fn into_rows(self) -> Vec<(Captured, ReplayedRow)> {
+        self.rows
+    }
+}
+
+/// Common documents and order, each from −1 for a failed row to 1.
+fn badness(row: &ReplayedRow) -> (f64, f64) {
+    (row.jaccard().unwrap_or(-1.0), row.rank_biased_overlap().unwrap_or(-1.0))
+}
+
+fn worse(a: (f64, f64), b: (f64, f64)) -> Ordering {
+    a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+}
+
+/// A known query whose answer is not where it should be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorstQuery {
+    /// Its id in the file.
+    pub id: String,
+    /// The text.
+    pub query: String,
+    /// The share of the relevant documents that were found; absent when the search failed.
+    pub recall: Option<f64>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The expected first document, where another one came first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_top1: Option<String>,
+    /// Relevant documents that are not among the first k, as `source::slug`.
+    pub missing: Vec<String>,
+    /// The first k documents, best first.
+    pub retrieved: Vec<String>,
+}
+
+impl WorstQuery {
+    fn new(query: &KnownQuery, retrieved: &Retrieved, k: usize) -> Self {
+        let mut found = Self {
+            id: query.id.clone(),
+            query: query.query.clone(),
+            recall: None,
+            error: None,
+            expected_top1: None,
+            missing: Vec::new(),
+            retrieved: Vec::new(),
+        };
+        match retrieved {
+            Err(message) => found.error = Some(message.clone()),
+            Ok(keys) => {
+                let mut seen = HashSet::new();
+                let first: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).take(k).collect();
+                let missing = query.relevant.iter().filter(|key| !first.contains(key));
+                found.missing = missing.map(ToString::to_string).collect();
+                found.recall = Some(1.0 - found.missing.len() as f64 / query.relevant.len() as f64);
+                let expected = query.expected_top1.as_ref().filter(|expected| keys.first() != Some(expected));
+                found.expected_top1 = expected.map(ToString::to_string);
+                found.retrieved = first.iter().map(ToString::to_string).collect();
+            }
+        }
+        found
+    }
+
+    /// One line: `recall=0.50  q1 "fintech founder"`.
+    pub fn title(&self) -> String {
+        let figure = self.recall.map_or("failed".into(), |recall| format!("recall={recall:.2}"));
+        format!("{figure}  {} \"{}\"", one_line(&self.id), brief(&self.query))
+    }
+
+    /// What is below the title: why it failed, or what is missing and what came instead.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.error.iter().map(|error| one_line(error)).collect();
+        lines.extend(self.expected_top1.iter().map(|key| format!("not first: {}", one_line(key))));
+        lines.extend(self.missing.iter().map(|key| format!("missing:   {}", one_line(key))));
+        let ranked = (1..).zip(&self.retrieved);
+        lines.extend(ranked.map(|(rank, key)| format!("{rank:>7}.   {}", one_line(key))));
+        lines
+    }
+}
+
+/// The `limit` queries that miss most: failed ones, then those with the lowest recall, then those without their
+/// expected first document. Queries that miss nothing are never among them.
+pub fn worst_queries(results: &[(&KnownQuery, Retrieved)], k: usize, limit: usize) -> Vec<WorstQuery> {
+    let mut worst: Vec<WorstQuery> = results
+        .iter()
+        .map(|(query, retrieved)| WorstQuery::new(query, retrieved, k))
+        .filter(|found| found.error.is_some() || !found.missing.is_empty() || found.expected_top1.is_some())
+        .collect();
+    worst.sort_by(|a, b| a.recall.unwrap_or(-1.0).total_cmp(&b.recall.unwrap_or(-1.0)));
+    worst.truncate(limit);
+    worst
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A query in one line, cut where it is long.
+fn brief(query: &str) -> String {
+    let line = one_line(query);
+    if line.chars().count() <= TITLE {
+        return line;
+    }
+    line.chars().take(TITLE - 1).chain(['…']).collect()
+}
