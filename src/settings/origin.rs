@@ -77,9 +77,10 @@ fn flatten(key: String, value: Value, leaves: &mut Vec<(String, Value)>) {
 fn has(table: &toml::Table, key: &str) -> bool {
     table.iter().any(|(name, value)| {
         key == name
-            || key.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('.')).is_some_and(|rest| {
-                matches!(value, toml::Value::Table(below) if has(below, rest))
-            })
+            || key
+                .strip_prefix(name.as_str())
+                .and_then(|rest| rest.strip_prefix('.'))
+                .is_some_and(|rest| matches!(value, toml::Value::Table(below) if has(below, rest)))
     })
 }
 
@@ -92,7 +93,9 @@ mod tests {
         let table: toml::Table =
             toml::from_str("[models]\nthreads = 2\n[models.custom.\"a.b\"]\nrepo = \"x/y\"").expect("parses");
         assert!(has(&table, "models.threads") && has(&table, "models.custom.a.b.repo"));
-        assert!(!has(&table, "threads") && !has(&table, "models.offline") && !has(&table, "models.threads.x"));
+        assert!(
+            !has(&table, "threads") && !has(&table, "models.offline") && !has(&table, "models.threads.x")
+        );
     }
 
     #[test]

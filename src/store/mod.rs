@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use crate::error::{Error, ErrorKind, Result};
 
 pub mod cache;
+pub mod captures;
 pub mod history;
 pub mod index;
 
