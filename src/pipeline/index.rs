@@ -60,6 +60,7 @@ pub struct IndexReader {
     meta: Meta,
     lexical: Lexical,
     vectors: OnceCell<(IndexModel, Vectors)>,
+    documents_hash: OnceCell<String>,
 }
 
 impl IndexReader {
@@ -95,7 +96,14 @@ impl IndexReader {
             );
             return Err(Error::new(ErrorKind::Version, what).with_hint(REPAIR));
         }
-        Ok(Self { dir: dir.to_path_buf(), db: Mutex::new(db), meta, lexical, vectors: OnceCell::new() })
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            db: Mutex::new(db),
+            meta,
+            lexical,
+            vectors: OnceCell::new(),
+            documents_hash: OnceCell::new(),
+        })
     }
 
     fn db(&self) -> MutexGuard<'_, IndexDb> {
@@ -116,6 +124,17 @@ impl IndexReader {
     /// The model of the vectors; `None` when the index has none.
     pub fn model(&self) -> Option<&IndexModel> {
         self.meta.model.as_ref()
+    }
+
+    /// SHA-256 over collection, id and content hash of every document, computed when it is first asked for.
+    pub fn documents_hash(&self) -> Result<&str> {
+        self.documents_hash.get_or_try_init(|| self.db().documents_hash()).map(String::as_str)
+    }
+
+    /// SHA-256 of the rules that made the index from the documents: those for words and for passages, and the model.
+    pub fn rules_hash(&self) -> String {
+        let model = self.meta.model.as_ref().map_or("", |model| &model.fingerprint);
+        hex(&Sha256::digest(format!("{}\0{}\0{model}", self.meta.lexical, self.meta.chunks)))
     }
 
     /// The lexical side.

@@ -10,6 +10,7 @@
 mod ask;
 pub mod bm25;
 pub mod expansion;
+mod fingerprints;
 mod fusion;
 pub mod graph;
 pub mod index;

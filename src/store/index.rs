@@ -6,9 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use sha2::{Digest, Sha256};
 
 use super::failed;
-use crate::corpus::Document;
+use crate::corpus::{Document, hex};
 use crate::error::{Error, Result};
 
 mod change;
@@ -262,6 +263,25 @@ impl IndexDb {
             statement.query_map([], |row| row.get(0))?.collect()
         };
         select().map_err(|e| failed(&self.path, "read", e))
+    }
+
+    /// SHA-256 in hexadecimal over collection, id and content hash of every document: of equal corpora alike, whenever
+    /// and in whatever order they were indexed.
+    pub fn documents_hash(&self) -> Result<String> {
+        let sql = "select collection, id, hash from documents order by collection, id";
+        let hash = || -> rusqlite::Result<String> {
+            let mut hasher = Sha256::new();
+            let mut statement = self.connection.prepare(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                for column in 0..3 {
+                    hasher.update(row.get_ref(column)?.as_str()?);
+                    hasher.update(b"\0");
+                }
+            }
+            Ok(hex(&hasher.finalize()))
+        };
+        hash().map_err(|e| failed(&self.path, "read", e))
     }
 
     /// Calls `each` with every vector, and returns what built them: both from the same state of the index.
