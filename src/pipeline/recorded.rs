@@ -15,6 +15,10 @@ use crate::settings::Thoroughness;
 use crate::store::captures::Recorder;
 use crate::trace::{Trace, capture};
 
+/// The stages whose models a ranking depends on, as [`Pipeline::fingerprints`] names them. Stages inside of them carry
+/// the same models again.
+const STAGES_WITH_MODELS: [&str; 5] = ["vector", "rerank", "expansion", "evidence", "answer"];
+
 /// What a search found, and what it searched for beside the query.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
@@ -74,7 +78,8 @@ impl Pipeline {
         });
         let hybrid = level.is_some_and(|level| level != Thoroughness::Fast);
         let ran: Vec<_> = trace.stages.iter().filter(|stage| stage.ran()).collect();
-        let models = ran.iter().filter_map(|stage| Some((stage.name.clone(), stage.model()?.to_string())));
+        let models = ran.iter().filter(|stage| STAGES_WITH_MODELS.contains(&stage.name.as_str()));
+        let models = models.filter_map(|stage| Some((stage.name.clone(), stage.model()?.to_string())));
         let mut row = Captured {
             source_ids: distinct(found.ranking.hits.iter().map(|hit| hit.collection.as_str())),
             expand_enabled: Some(hybrid && self.expands(request)),
@@ -94,7 +99,7 @@ impl Pipeline {
             stages: distinct(ran.iter().map(|stage| stage.name.as_str())),
             expansion: found.expansion.clone(),
             fingerprints: Fingerprints {
-                models: models.filter(|(_, model)| !model.is_empty()).collect(),
+                models: models.collect(),
                 code: Some(env!("CARGO_PKG_VERSION").into()),
                 ..Fingerprints::default()
             },

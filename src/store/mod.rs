@@ -63,6 +63,21 @@ fn migrate(connection: &mut Connection, migrations: &[&str], path: &Path) -> Res
     }
 }
 
+/// What SQLite finds wrong with the database `path`, ten things at most; nothing when it is whole.
+///
+/// Fails when the file cannot be opened, or is no database.
+pub fn integrity(path: &Path) -> Result<Vec<String>> {
+    let check = || -> rusqlite::Result<Vec<String>> {
+        let connection = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let mut statement = connection.prepare("pragma integrity_check(10)")?;
+        statement.query_map([], |row| row.get(0))?.collect()
+    };
+    let mut found = check().map_err(|e| failed(path, "check", e))?;
+    found.retain(|line| line != "ok");
+    Ok(found)
+}
+
 /// A SQLite failure on `path`, in words that say what to do.
 pub fn failed(path: &Path, doing: &str, source: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode as Code;
