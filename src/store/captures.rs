@@ -165,7 +165,8 @@ impl FailureReason {
         }
     }
 
-    fn of(error: &rusqlite::Error) -> Self {
+    /// The reason that an error of SQLite comes to.
+    pub fn of(error: &rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as Code;
         match error.sqlite_error_code() {
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => Self::Busy,
