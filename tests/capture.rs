@@ -129,8 +129,7 @@ fn every_search_of_the_command_line_is_kept_and_others_are_not() {
     assert_eq!(home.run(&["query", "copies", "--collection", "absent"]).0, Some(2)); // nothing came
     home.write("queries.json", r#"[{"id": "q", "query": "copies", "relevant": {"a.md": 1}}]"#);
     home.run(&["score", "--corpus", "docs", "--queries", "queries.json", "--mode", "bm25"]);
-    let mut rows = Vec::new();
-    home.captures().each(&Wanted::default(), |row| Ok(rows.push(row))).unwrap();
+    let rows = home.captures().rows(&Wanted::default()).unwrap();
     let shown =
         rows.iter().rev().map(|row| (row.tool_name.name(), row.asked.limit, row.retrieved_slugs.len()));
     let wanted = [

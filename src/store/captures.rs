@@ -16,9 +16,8 @@
 //! recorder.record(row);
 //! assert_eq!(recorder.drain(Duration::from_secs(5)).written, 1);
 //!
-//! let mut found = Vec::new();
-//! Captures::open(&path)?.each(&Wanted::default(), |row| Ok(found.push(row)))?;
-//! assert_eq!(found[0].query, "mail [REDACTED]");
+//! let rows = Captures::open(&path)?.rows(&Wanted::default())?;
+//! assert_eq!(rows[0].query, "mail [REDACTED]");
 //! # Ok::<(), rankgate::Error>(())
 //! ```
 
@@ -289,6 +288,16 @@ impl Captures {
             each(read(row).map_err(named)?)?;
         }
         Ok(())
+    }
+
+    /// The rows that are wanted, newest first. Fails like [`each`](Self::each).
+    pub fn rows(&self, wanted: &Wanted) -> Result<Vec<Captured>> {
+        let mut rows = Vec::new();
+        self.each(wanted, |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(rows)
     }
 
     /// Removes captured searches, or with `dry_run` only counts them; how many. Failures that are noted stay.

@@ -48,9 +48,8 @@ fn kept(child: &mut Child) -> Vec<String> {
 }
 
 fn queries(path: &Path) -> Vec<String> {
-    let mut queries = Vec::new();
-    Captures::open(path).unwrap().each(&Wanted::default(), |row| Ok(queries.push(row.query))).unwrap();
-    queries
+    let rows = Captures::open(path).unwrap().rows(&Wanted::default()).unwrap();
+    rows.into_iter().map(|row| row.query).collect()
 }
 
 /// Shares of a whole, spread by the golden ratio.

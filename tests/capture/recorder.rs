@@ -24,8 +24,7 @@ fn folder() -> (TempDir, PathBuf) {
 
 /// All rows, oldest first.
 fn rows(path: &std::path::Path) -> Vec<Captured> {
-    let mut rows = Vec::new();
-    Captures::open(path).unwrap().each(&Wanted::default(), |row| Ok(rows.push(row))).unwrap();
+    let mut rows = Captures::open(path).unwrap().rows(&Wanted::default()).unwrap();
     rows.sort_by_key(|row| row.id);
     rows
 }
@@ -225,17 +224,14 @@ fn a_folder_or_file_that_cannot_be_used_fails_no_search_and_is_kept() {
 }
 
 #[test]
-fn a_full_disk_is_named_and_noted_later() {
+fn a_full_disk_has_a_reason_of_its_own() {
     let (_dir, path) = folder();
     let mut captures = Captures::open(&path).unwrap();
     captures.insert(&[search("fits")]).unwrap();
     let raw = Connection::open(&path).unwrap();
     // A database that may not grow answers as a full disk does.
-    let fill = |connection: &Connection| {
-        let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-        connection.pragma_update(None, "max_page_count", pages).unwrap();
-    };
-    fill(&raw);
+    let pages: i64 = raw.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    raw.pragma_update(None, "max_page_count", pages).unwrap();
     let big = "x".repeat(200_000);
     let sql = "insert into eval_candidates (tool_name, query, extra, created_at)
                values ('query', 'q', ?1, '2026-01-01T00:00:00.000Z')";

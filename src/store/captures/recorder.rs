@@ -1,6 +1,7 @@
 //! Writes searches down beside the program that searches.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -88,7 +89,7 @@ impl Shared {
     /// Says on stderr, once, that searches cannot be kept.
     fn warn(&self, error: &Error) {
         if !std::mem::replace(&mut self.state().warned, true) {
-            eprintln!("note: searches are not captured: {}", error.report());
+            let _ = writeln!(std::io::stderr(), "note: searches are not captured: {}", error.report());
         }
     }
 }
