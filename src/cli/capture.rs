@@ -1,5 +1,6 @@
 //! The recorder of this process: opened with the first search that is to be kept, drained before the program ends.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -31,8 +32,8 @@ pub(super) fn drain() {
     let lost = recorder.drain(Recorder::GRACE).unfinished;
     if lost > 0 {
         let grace = Recorder::GRACE.as_secs();
-        eprintln!(
-            "note: {lost} searches were not captured: they could not be written within {grace} seconds"
-        );
+        let mut stderr = std::io::stderr();
+        let _ =
+            writeln!(stderr, "note: {lost} searches were not captured: not written within {grace} seconds");
     }
 }

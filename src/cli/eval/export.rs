@@ -48,7 +48,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Some(path) => to_file(captures.as_ref(), &wanted, path)?,
         None => to_stdout(captures.as_ref(), &wanted)?,
     };
-    eprintln!("{count} captured searches exported");
+    let _ = writeln!(io::stderr(), "{count} captured searches exported");
     Ok(ExitCode::SUCCESS)
 }
 
