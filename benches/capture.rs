@@ -14,7 +14,7 @@ use rankgate::store::captures::{DB_FILE, Recorder};
 use rankgate::{Document, Result};
 
 const DOCUMENTS: usize = 2_000;
-const SEARCHES: usize = 1_000;
+const SEARCHES: usize = 200;
 const ROUNDS: usize = 5;
 
 fn main() -> Result<()> {
