@@ -12,8 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+mod eval;
+mod origin;
 mod presets;
 
+pub use eval::{CONTRIBUTOR_MODE, CaptureState, EvalSettings};
+pub use origin::Origin;
 pub use presets::{LOCAL_PRESET, Preset, ServerPreset};
 
 /// Where the project's settings file is, relative to the project's folder.
@@ -27,6 +31,8 @@ pub struct Settings {
     pub models: ModelSettings,
     /// How a search works.
     pub search: SearchSettings,
+    /// What is kept of searches.
+    pub eval: EvalSettings,
 }
 
 /// `[models]`: which models run, and how.

@@ -3,6 +3,7 @@
 
 mod ask;
 mod bench;
+mod capture;
 mod common;
 mod expansion;
 mod faults;

@@ -108,7 +108,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if request.answerer == Answerer::Generated {
         pipeline = pipeline.with_generator(models::generator(&settings.models, Some(cache))?);
     }
-    let (answer, trace) = pipeline.ask(&request)?;
+    let (answer, trace) = super::capture::attach(pipeline, &settings)?.ask(&request)?;
     let output = Output { version: 1, question: args.text.join(" "), answer, trace };
     super::print(&if args.json { super::json(&output) } else { page(&output, args.explain) })?;
     Ok(ExitCode::SUCCESS)

@@ -1,27 +1,34 @@
-//! `rankgate eval`: what captured searches say of a change.
+//! `rankgate eval`: what real searches say of a change.
 
 use std::process::ExitCode;
 
 use crate::error::Result;
 
+mod duration;
+mod export;
 mod gate;
 mod known;
+mod prune;
 pub(super) mod qrels;
 pub(super) mod replay;
 
-/// Run captured searches again and hold them against what they returned
+/// Work with captured searches, and hold a change against them
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    Export(export::Args),
+    Prune(prune::Args),
+    Replay(replay::Args),
     Gate(gate::Args),
     Qrels(qrels::Args),
-    Replay(replay::Args),
 }
 
 /// Runs it.
 pub fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Export(args) => export::run(args),
+        Command::Prune(args) => prune::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Gate(args) => gate::run(args),
         Command::Qrels(args) => qrels::run(args),
-        Command::Replay(args) => replay::run(args),
     }
 }

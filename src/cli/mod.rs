@@ -13,6 +13,8 @@ use crate::settings;
 
 mod ask;
 mod bench;
+mod capture;
+mod doctor;
 mod eval;
 mod index;
 mod metrics;
@@ -37,6 +39,7 @@ enum Command {
     Ask(ask::Args),
     #[command(subcommand)]
     Bench(bench::Command),
+    Doctor(doctor::Args),
     #[command(subcommand)]
     Eval(eval::Command),
     Metrics(metrics::Args),
@@ -53,14 +56,16 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Models(command) => models::run(command),
         Command::Bench(command) => bench::run(command),
-        Command::Eval(command) => eval::run(command),
         Command::Index(args) => index::run(args),
         Command::Ask(args) => ask::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Eval(command) => eval::run(command),
         Command::Metrics(args) => metrics::run(args),
         Command::Score(args) => score::run(args),
         Command::Search(command) => search::run(command),
         Command::Schemas(args) => schemas::run(args),
     };
+    capture::drain();
     result.unwrap_or_else(|error| {
         // A closed pipe (`rankgate … | head`) is the reader's choice, not a failure.
         let _ = writeln!(std::io::stderr(), "error: {}", error.report());
@@ -73,9 +78,15 @@ fn print(text: &str) -> Result<()> {
     let text: String = text.chars().filter(|&c| matches!(c, '\n' | '\t') || !steers(c)).collect();
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(i32::from(exit::PASS)),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => leave(),
         other => other.map_err(|e| Error::io("write", Path::new("stdout"), e)),
     }
+}
+
+/// Ends the program, whose reader wants no more. That is no failure.
+fn leave() -> ! {
+    capture::drain();
+    std::process::exit(i32::from(exit::PASS))
 }
 
 /// Whether `c` moves or colours what a terminal shows, or turns its direction: documents may hold such characters.
@@ -90,16 +101,20 @@ fn line(text: &str) -> String {
 
 /// A result as one pretty-printed JSON document with a line's end. What would steer a terminal is escaped.
 fn json(value: &impl Serialize) -> String {
-    use std::fmt::Write;
     let pretty = serde_json::to_string_pretty(value).expect("results are plain data with text keys");
-    let mut text = String::with_capacity(pretty.len() + 1);
-    for c in pretty.chars() {
+    escape(&pretty) + "\n"
+}
+
+/// JSON in which nothing steers a terminal; it means the same.
+fn escape(json: &str) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(json.len() + 1);
+    for c in json.chars() {
         match c {
             c if c != '\n' && steers(c) => _ = write!(text, "\\u{:04x}", u32::from(c)),
             c => text.push(c),
         }
     }
-    text.push('\n');
     text
 }
 

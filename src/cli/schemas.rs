@@ -33,6 +33,7 @@ fn all() -> Vec<(&'static str, String)> {
     vec![
         ("ask", schema::<super::ask::Output>()),
         ("bench-publish", schema::<super::bench::Output>()),
+        ("doctor", schema::<super::doctor::Output>()),
         ("eval-qrels", schema::<super::eval::qrels::Output>()),
         ("expansion", pretty(&crate::pipeline::expansion::schema())),
         ("gate", schema::<crate::gate::GateReport>()),

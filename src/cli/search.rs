@@ -139,12 +139,13 @@ pub fn run(command: Command) -> Result<ExitCode> {
 
 fn open(args: &Args, settings: &Settings, vectors: bool) -> Result<Pipeline> {
     let dir = super::index_folder(args.index.as_deref())?;
-    if vectors {
+    let pipeline = if vectors {
         let cache = Cache::open(&settings::home()?.join("cache.db"))?;
-        Pipeline::open(&dir, settings, Some(Arc::new(cache)))
+        Pipeline::open(&dir, settings, Some(Arc::new(cache)))?
     } else {
-        Pipeline::with_models(&dir, &settings.search, None, None)
-    }
+        Pipeline::with_models(&dir, &settings.search, None, None)?
+    };
+    super::capture::attach(pipeline, settings)
 }
 
 fn plain(args: &Args) -> Request {

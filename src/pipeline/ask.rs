@@ -17,11 +17,12 @@ use std::time::Duration;
 use tracing::field::Empty;
 use tracing::info_span;
 
-use super::query::{Pipeline, traced};
+use super::query::Pipeline;
 use super::request::Request;
 use crate::corpus::{Answer, Passage};
 use crate::error::{Error, Result};
 use crate::models::support;
+use crate::record::Tool;
 use crate::text::{citations, sentences, uncited};
 use crate::trace::Trace;
 use question::Question;
@@ -103,26 +104,33 @@ impl Pipeline {
             return Err(Error::usage("a generated answer needs a generator, and this pipeline has none")
                 .with_hint("open it with one, or take the extractive answerer"));
         }
-        traced(|| {
-            let passages = self.passages_for(ask)?;
-            let mut answer = Answer { passages, answerer: "extractive".into(), ..Answer::default() };
-            if let (Answerer::Generated, Some(generator)) = (ask.answerer, &self.generator) {
-                answer.answerer = generator.name().into();
-            }
-            if answer.passages.is_empty() {
-                return Ok(abstained(answer, "no passage was found".into()));
-            }
-            let question = Question::new(self, &ask.request)?;
-            let evidence = self.evidence(&question, &answer.passages)?;
-            if ask.evidence && !evidence.enough() {
-                return Ok(abstained(answer, "the passages found do not hold the answer".into()));
-            }
-            let answer = match ask.answerer {
-                Answerer::Extractive => extractive::answer(&question, &evidence, answer),
-                Answerer::Generated => self.generated(ask, &question, &evidence, answer)?,
-            };
-            if ask.verified && answer.abstained.is_none() { self.verify(answer) } else { Ok(answer) }
-        })
+        let request = ask.request.clone().limit(ask.passages);
+        let work = || {
+            let (found, passages) = self.passages_for(&request)?;
+            Ok((found, self.answer(ask, passages)?))
+        };
+        self.entry(Tool::Ask, &request, work).map(|(_, answer, trace)| (answer, trace))
+    }
+
+    /// Answers from these passages.
+    fn answer(&self, ask: &AskRequest, passages: Vec<Passage>) -> Result<Answer> {
+        let mut answer = Answer { passages, answerer: "extractive".into(), ..Answer::default() };
+        if let (Answerer::Generated, Some(generator)) = (ask.answerer, &self.generator) {
+            answer.answerer = generator.name().into();
+        }
+        if answer.passages.is_empty() {
+            return Ok(abstained(answer, "no passage was found".into()));
+        }
+        let question = Question::new(self, &ask.request)?;
+        let evidence = self.evidence(&question, &answer.passages)?;
+        if ask.evidence && !evidence.enough() {
+            return Ok(abstained(answer, "the passages found do not hold the answer".into()));
+        }
+        let answer = match ask.answerer {
+            Answerer::Extractive => extractive::answer(&question, &evidence, answer),
+            Answerer::Generated => self.generated(ask, &question, &evidence, answer)?,
+        };
+        if ask.verified && answer.abstained.is_none() { self.verify(answer) } else { Ok(answer) }
     }
 
     /// Takes the answer back when a sentence is not supported by a passage that it cites.

@@ -18,6 +18,7 @@ pub mod indexer;
 mod links;
 pub mod progress;
 mod query;
+mod recorded;
 mod request;
 mod rerank;
 mod stages;

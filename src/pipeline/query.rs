@@ -9,13 +9,16 @@ use super::fusion::Candidate;
 use super::index::IndexReader;
 use super::indexer;
 use super::progress::IndexBar;
+use super::recorded::Found;
 use super::request::{Expand, Request};
 use super::vector::VectorHit;
 use crate::corpus::{self, Evidence, Hit, Ranking};
 use crate::error::{Error, Result};
 use crate::models::{self, Embedder, Generator, Reranker};
+use crate::record::Tool;
 use crate::settings::{Fusion, Preset, SearchSettings, Settings, Thoroughness};
 use crate::store::cache::Cache;
+use crate::store::captures::Recorder;
 use crate::text::{self, snippet};
 use crate::trace::{Trace, capture};
 
@@ -28,12 +31,13 @@ const SNIPPET_FROM: usize = 1 << 18;
 
 /// An index folder with its models: what a search runs on. Shared between threads.
 pub struct Pipeline {
-    pub(super) index: IndexReader,
+    pub(super) index: Arc<IndexReader>,
     pub(super) embedder: Option<Arc<dyn Embedder>>,
     pub(super) reranker: Option<Arc<dyn Reranker>>,
     pub(super) generator: Option<Arc<dyn Generator>>,
     pub(super) expander: Arc<dyn Expander>,
     pub(super) settings: SearchSettings,
+    pub(super) recorder: Option<Arc<Recorder>>,
 }
 
 impl Pipeline {
@@ -77,9 +81,10 @@ impl Pipeline {
         embedder: Option<Arc<dyn Embedder>>,
         reranker: Option<Arc<dyn Reranker>>,
     ) -> Result<Self> {
-        let index = IndexReader::open(dir)?;
+        let index = Arc::new(IndexReader::open(dir)?);
         let expander = Arc::new(LexicalExpander);
-        Ok(Self { index, embedder, reranker, generator: None, expander, settings: settings.clone() })
+        let settings = settings.clone();
+        Ok(Self { index, embedder, reranker, generator: None, expander, settings, recorder: None })
     }
 
     /// The same pipeline with the generator of the settings' preset; as it is where this build cannot run that.
@@ -128,10 +133,11 @@ impl Pipeline {
 
     /// Searches by words. Fails only on a request that asks nothing and on a damaged index.
     pub fn search(&self, request: &Request) -> Result<(Ranking, Trace)> {
-        traced(|| self.by_words(request))
+        let by_words = || Ok((self.by_words(request)?.into(), ()));
+        self.entry(Tool::Search, request, by_words).map(|(found, (), trace)| (found.ranking, trace))
     }
 
-    fn by_words(&self, request: &Request) -> Result<Ranking> {
+    pub(super) fn by_words(&self, request: &Request) -> Result<Ranking> {
         self.check(request)?;
         let found = self.words(request, self.depth(request))?;
         let hit = |(rank, hit): (usize, &LexicalHit)| Candidate {
@@ -148,18 +154,21 @@ impl Pipeline {
     ///
     /// Fails like [`search`](Self::search), and when the embedder does, or did not make the index's vectors.
     pub fn vsearch(&self, request: &Request) -> Result<(Ranking, Trace)> {
-        traced(|| {
-            self.check(request)?;
-            let found = self.meaning(request, &self.embed(request)?, self.depth(request))?;
-            let hit = |(rank, hit): (usize, &VectorHit)| Candidate {
-                key: hit.key,
-                score: f64::from(hit.score),
-                chunk: Some(hit.chunk),
-                evidence: vec![Evidence::new("vector", rank, hit.score, f64::from(hit.score))],
-            };
-            let candidates: Vec<_> = (1..).zip(&found).map(hit).collect();
-            self.ranking(request, &candidates)
-        })
+        let by_meaning = || Ok((self.by_meaning(request)?.into(), ()));
+        self.entry(Tool::Vsearch, request, by_meaning).map(|(found, (), trace)| (found.ranking, trace))
+    }
+
+    fn by_meaning(&self, request: &Request) -> Result<Ranking> {
+        self.check(request)?;
+        let found = self.meaning(request, &self.embed(request)?, self.depth(request))?;
+        let hit = |(rank, hit): (usize, &VectorHit)| Candidate {
+            key: hit.key,
+            score: f64::from(hit.score),
+            chunk: Some(hit.chunk),
+            evidence: vec![Evidence::new("vector", rank, hit.score, f64::from(hit.score))],
+        };
+        let candidates: Vec<_> = (1..).zip(&found).map(hit).collect();
+        self.ranking(request, &candidates)
     }
 
     /// Searches as thoroughly as the request or the setting says.
@@ -169,18 +178,24 @@ impl Pipeline {
     /// [`vsearch`](Self::vsearch), and when a model is asked to expand and there is none; a failing expansion is in the
     /// trace and fails no search.
     pub fn query(&self, request: &Request) -> Result<(Ranking, Trace)> {
-        traced(|| match self.level(request) {
-            Thoroughness::Fast => self.by_words(request),
-            Thoroughness::Balanced | Thoroughness::Thorough => self.hybrid(request),
-        })
+        let as_asked = || Ok((self.as_asked(request)?, ()));
+        self.entry(Tool::Query, request, as_asked).map(|(found, (), trace)| (found.ranking, trace))
     }
 
-    fn hybrid(&self, request: &Request) -> Result<Ranking> {
+    /// Searches as thoroughly as is asked for.
+    pub(super) fn as_asked(&self, request: &Request) -> Result<Found> {
+        match self.level(request) {
+            Thoroughness::Fast => self.by_words(request).map(Found::from),
+            Thoroughness::Balanced | Thoroughness::Thorough => self.hybrid(request),
+        }
+    }
+
+    fn hybrid(&self, request: &Request) -> Result<Found> {
         let mut lanes = self.lanes(request)?;
         if self.expands(request) {
             lanes = self.expand(request, lanes)?;
         }
-        let Lanes { words, vector, meaning } = lanes;
+        let Lanes { words, vector, meaning, expansion } = lanes;
         let mut fused = match request.fusion.unwrap_or(self.settings.fusion) {
             Fusion::Rrf => self.reciprocal_rank(&words.hits, &meaning),
             Fusion::Adaptive => self.adaptive(request, &words.hits, &meaning, &vector)?,
@@ -188,7 +203,7 @@ impl Pipeline {
         self.follow_links(request, &mut fused.candidates)?;
         let agree = words.hits.first().map(|hit| hit.key) == meaning.first().map(|hit| hit.key);
         self.rerank(request, &mut fused, &vector, agree)?;
-        self.ranking(request, &fused.candidates)
+        Ok(Found { ranking: self.ranking(request, &fused.candidates)?, expansion })
     }
 
     /// What both lanes find for the plain request.
@@ -198,7 +213,7 @@ impl Pipeline {
         let words = self.words(request, depth)?;
         let vector = self.embed(request)?;
         let meaning = self.meaning(request, &vector, depth)?;
-        Ok(Lanes { words, vector, meaning })
+        Ok(Lanes { words, vector, meaning, expansion: None })
     }
 
     /// How much work this request asks for.
@@ -206,7 +221,7 @@ impl Pipeline {
         request.thoroughness.unwrap_or(self.settings.thoroughness)
     }
 
-    fn expands(&self, request: &Request) -> bool {
+    pub(super) fn expands(&self, request: &Request) -> bool {
         match request.expand {
             _ if request.expansion.is_some() => true,
             Some(wanted) => wanted != Expand::Never,

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use crate::error::{Error, ErrorKind, Result};
 
 pub mod cache;
+pub mod captures;
 pub mod history;
 pub mod index;
 
@@ -60,6 +61,21 @@ fn migrate(connection: &mut Connection, migrations: &[&str], path: &Path) -> Res
         )
         .with_hint("update rankgate, or move the file away to start a new one")),
     }
+}
+
+/// What SQLite finds wrong with the database `path`, ten things at most; nothing when it is whole.
+///
+/// Fails when the file cannot be opened, or is no database.
+pub fn integrity(path: &Path) -> Result<Vec<String>> {
+    let check = || -> rusqlite::Result<Vec<String>> {
+        let connection = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let mut statement = connection.prepare("pragma integrity_check(10)")?;
+        statement.query_map([], |row| row.get(0))?.collect()
+    };
+    let mut found = check().map_err(|e| failed(path, "check", e))?;
+    found.retain(|line| line != "ok");
+    Ok(found)
 }
 
 /// A SQLite failure on `path`, in words that say what to do.

@@ -3,11 +3,12 @@
 use tracing::field::Empty;
 use tracing::info_span;
 
-use super::AskRequest;
 use crate::corpus::{Hit, Passage};
 use crate::error::Result;
 use crate::models::TextRole;
 use crate::pipeline::query::Pipeline;
+use crate::pipeline::recorded::Found;
+use crate::pipeline::request::Request;
 use crate::text::telling;
 
 /// Passages of one document that are weighed; the rest of a huge one is left out.
@@ -21,17 +22,18 @@ struct Near {
 
 impl Pipeline {
     /// The passages for an answer, best first: of each document found the best one, and its second where that is
-    /// nearer to the question than the best one of the next document.
-    pub(super) fn passages_for(&self, ask: &AskRequest) -> Result<Vec<Passage>> {
-        let request = ask.request.clone().limit(ask.passages);
-        let (ranking, _) = match self.embedder {
-            Some(_) => self.query(&request)?,
-            None => self.search(&request)?,
+    /// nearer to the question than the best one of the next document. With them the search that `request`, whose limit
+    /// is the number of passages, comes to.
+    pub(super) fn passages_for(&self, request: &Request) -> Result<(Found, Vec<Passage>)> {
+        let found = match self.embedder {
+            Some(_) => self.as_asked(request)?,
+            None => self.by_words(request)?.into(),
         };
-        let span = info_span!("passages", documents = ranking.hits.len(), passages = Empty).entered();
+        let hits = &found.ranking.hits;
+        let span = info_span!("passages", documents = hits.len(), passages = Empty).entered();
         let question = request.question();
-        let mut documents = Vec::with_capacity(ranking.hits.len());
-        for hit in &ranking.hits {
+        let mut documents = Vec::with_capacity(hits.len());
+        for hit in hits {
             documents.push(self.nearest_two(&question, hit)?);
         }
         let mut chosen = Vec::new();
@@ -43,9 +45,10 @@ impl Pipeline {
                 chosen.push(second.passage);
             }
         }
-        chosen.truncate(ask.passages);
+        chosen.truncate(request.limit);
         span.record("passages", chosen.len());
-        Ok(chosen)
+        drop(span);
+        Ok((found, chosen))
     }
 
     /// The two passages of a document that are nearest to the question.

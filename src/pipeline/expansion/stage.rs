@@ -31,6 +31,8 @@ pub(in super::super) struct Lanes {
     pub vector: Vec<f32>,
     /// By meaning.
     pub meaning: Vec<VectorHit>,
+    /// What was searched for beside the query.
+    pub expansion: Option<Expansion>,
 }
 
 impl Pipeline {
@@ -59,6 +61,7 @@ impl Pipeline {
         if self.add_vectors(&mut lanes, &expansion, &span)? {
             lanes.meaning = self.nearest(request, &lanes.vector, limit)?;
         }
+        lanes.expansion = Some(expansion);
         Ok(lanes)
     }
 
@@ -141,7 +144,7 @@ impl Pipeline {
 
     /// The best passages of the documents that the plain query finds first.
     fn feedback_passages(&self, lanes: &Lanes) -> Result<Vec<String>> {
-        let Lanes { words, vector, meaning } = lanes;
+        let Lanes { words, vector, meaning, .. } = lanes;
         let best = self.first(&words.hits, meaning, vector)?;
         best.into_iter()
             .filter_map(|(key, chunk)| self.index.passage(key, chunk?).transpose())
