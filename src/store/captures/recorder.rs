@@ -18,6 +18,8 @@ use crate::store::failed;
 const QUEUE: usize = 4_096;
 /// Most searches that are written in one transaction.
 const BATCH: usize = 256;
+/// How long a search waits for others to be written with.
+const GATHER: Duration = Duration::from_millis(20);
 /// How long the database may stay busy before searches are given up.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long one try waits for another process.
@@ -26,7 +28,7 @@ const TRY: Duration = Duration::from_millis(500);
 enum Message {
     /// Makes a row, on the recorder's thread.
     Row(Box<dyn FnOnce() -> Captured + Send>),
-    /// Failures are to be noted, though there is no row to write.
+    /// Someone waits: what has come is to be written now, failures too.
     Note,
 }
 
@@ -149,14 +151,14 @@ impl Recorder {
     /// the start. The recorder goes on.
     pub fn drain(&self, timeout: Duration) -> Drained {
         let until = Instant::now() + timeout;
-        let owes = {
+        let waits = {
             let mut state = self.shared.state();
-            let owes = !state.owed.is_empty();
-            state.notes += u64::from(owes);
-            owes
+            let waits = state.rows > 0 || !state.owed.is_empty();
+            state.notes += u64::from(waits);
+            waits
         };
-        // Where the queue is full, a row will come by and take the notes along.
-        if owes && self.queue.try_send(Message::Note).is_err() {
+        // Where the queue is full, a row will come by and take the failures along.
+        if waits && self.queue.try_send(Message::Note).is_err() {
             self.shared.state().notes -= 1;
         }
         let mut state = self.shared.state();
@@ -182,7 +184,7 @@ fn work(shared: &Shared, queue: &Receiver<Message>) {
     let mut captures = None;
     while let Ok(first) = queue.recv() {
         let (mut rows, mut notes, mut spoilt) = (Vec::new(), 0, Vec::new());
-        for message in std::iter::once(first).chain(queue.try_iter()).take(BATCH) {
+        for message in batch(first, queue) {
             match message {
                 Message::Note => notes += 1,
                 Message::Row(make) => match finished(make, shared.scrub) {
@@ -215,6 +217,19 @@ fn work(shared: &Shared, queue: &Receiver<Message>) {
         state.notes -= notes;
         shared.settled.notify_all();
     }
+}
+
+/// What is dealt with at once: searches that come shortly after each other, up to a note, which is in a hurry.
+fn batch(first: Message, queue: &Receiver<Message>) -> Vec<Message> {
+    let until = Instant::now() + GATHER;
+    let mut batch = vec![first];
+    while batch.len() < BATCH && !matches!(batch.last(), Some(Message::Note)) {
+        match queue.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(message) => batch.push(message),
+            Err(_) => break,
+        }
+    }
+    batch
 }
 
 /// The row that `make` returns, as it is kept. A panic costs the row and not the recorder.
