@@ -25,6 +25,7 @@ const VOCABULARY: f64 = 5_000.0;
 
 fn main() -> Result<()> {
     let dir = tempfile::tempdir().map_err(|e| Error::io("make", Path::new("a folder"), e))?;
+    let index = dir.path().join("index");
     let named = std::env::var("RANKGATE_BENCH_EMBEDDER").ok();
     let real = |name: &String, cache| {
         models::embedder(&ModelSettings { embedder: name.clone(), ..ModelSettings::default() }, cache)
@@ -38,9 +39,8 @@ fn main() -> Result<()> {
     let mut text = Text(1);
     let corpus = (0..documents)
         .map(|id| Ok(Document { id: format!("d{id}"), body: text.words(WORDS), ..Document::default() }));
-    indexer::build(dir.path(), "bench", corpus, Some(&*embedder), &mut |_| {})?;
-    let pipeline =
-        Pipeline::with_models(dir.path(), &SearchSettings::default(), Some(embedder.clone()), None)?;
+    indexer::build(&index, "bench", corpus, Some(&*embedder), &mut |_| {})?;
+    let pipeline = Pipeline::with_models(&index, &SearchSettings::default(), Some(embedder.clone()), None)?;
 
     let queries: Vec<String> = (0..1_000).map(|_| text.words(4)).collect();
     measure(&pipeline, Tool::Search, &queries)?;
