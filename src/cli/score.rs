@@ -69,7 +69,7 @@ pub(super) enum Mode {
     Fast,
     /// The same as hybrid.
     Balanced,
-    /// What `rankgate query --thorough` does: expanded by the model of the preset, more reranked.
+    /// What `rankgate query --thorough` does: expanded, by the model of the preset if there is one; more reranked.
     Thorough,
 }
 

@@ -126,7 +126,7 @@ fn number(value: Option<f64>) -> String {
 
 fn write_tests(out: &mut String, tests: &[MetricTest]) -> std::fmt::Result {
     if !tests.is_empty() {
-        writeln!(out, "  TESTS of the margin to the threshold")?;
+        writeln!(out, "  TESTS of the margin to the threshold, of latency in milliseconds")?;
     }
     for test in tests {
         let effect = test.minimum_detectable_effect;
