@@ -15,12 +15,21 @@ fn reordered(docid: &str) -> String {
 }
 
 proptest! {
+    // The number of cases is part of the promise, whatever PROPTEST_CASES says.
+    #![proptest_config(ProptestConfig { cases: 100_000, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
-    fn no_bytes_make_the_readers_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_make_the_readers_panic(bytes in prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..60),
+        "(q1|d1|query-id\tcorpus-id\tscore|Q0|0|-1|3|1e9|99999999999999999999|\t| |\n|\r\n|\u{feff}|\u{0}|é){0,16}"
+            .prop_map(String::into_bytes),
+    ]) {
         let _ = Run::parse("r", bytes.clone());
         let _ = parse_qrels("q", bytes);
     }
+}
 
+proptest! {
     #[test]
     fn no_words_make_the_readers_or_the_measures_panic(
         qrels in "([12#] 0 [a-c] (-?[0-9]{1,4}|x)[ \t\r]?\n){0,6}",

@@ -8,6 +8,7 @@ mod duration;
 mod export;
 mod gate;
 mod known;
+mod number;
 mod prune;
 pub(super) mod qrels;
 pub(super) mod replay;

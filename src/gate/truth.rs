@@ -173,6 +173,8 @@ impl KnownQueries {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn text(json: &str) -> Result<KnownQueries> {
@@ -264,6 +266,20 @@ mod tests {
         ] {
             let error = text(json).expect_err(json).to_string();
             assert!(error.contains(wanted), "{json}: {error}");
+        }
+    }
+    proptest! {
+        // The number of cases is part of the promise, whatever PROPTEST_CASES says.
+        #![proptest_config(ProptestConfig { cases: 100_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_text_makes_the_reader_panic(
+            text in "(\\[|\\{|\\}|\\]|,|:|\"id\":\"q\"|\"query\":\"x\"|\"relevant\":|\"judgments\":|\"grades\":|\"queries\":|\
+                     \"docid\":\"a\"|\"relevance\":-?[0-9]|\"a\"|null|1e999|\u{feff}){0,14}",
+        ) {
+            if let Ok(found) = parse(&text) {
+                prop_assert!(found.queries.iter().all(|query| !query.relevant.is_empty()));
+            }
         }
     }
 }

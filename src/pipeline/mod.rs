@@ -11,6 +11,7 @@ mod ask;
 pub mod bm25;
 pub mod expansion;
 mod fingerprints;
+mod found;
 mod fusion;
 pub mod graph;
 pub mod index;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::bm25::LexicalHit;
 use super::expansion::{Expander, Lanes, LexicalExpander, ModelExpander};
+use super::found::Found;
 use super::fusion::Candidate;
 use super::index::IndexReader;
 use super::indexer;
 use super::progress::IndexBar;
-use super::recorded::Found;
 use super::request::{Expand, Request};
 use super::vector::VectorHit;
 use crate::corpus::{self, Evidence, Hit, Ranking};

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use super::found::Found;
 use super::query::Pipeline;
 use super::request::Request;
-use crate::corpus::{Expansion, Ranking};
 use crate::error::Result;
 use crate::record::captured::Asked;
 use crate::record::{Captured, Fingerprints, Tool};
@@ -18,19 +18,6 @@ use crate::trace::{Trace, capture};
 /// The stages whose models a ranking depends on, as [`Pipeline::fingerprints`] names them. Stages inside of them carry
 /// the same models again.
 const STAGES_WITH_MODELS: [&str; 5] = ["vector", "rerank", "expansion", "evidence", "answer"];
-
-/// What a search found, and what it searched for beside the query.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Found {
-    pub ranking: Ranking,
-    pub expansion: Option<Expansion>,
-}
-
-impl From<Ranking> for Found {
-    fn from(ranking: Ranking) -> Self {
-        Self { ranking, expansion: None }
-    }
-}
 
 impl Pipeline {
     /// The same pipeline, whose every search from now on is handed to `recorder`: what was asked and what came. A

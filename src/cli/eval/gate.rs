@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::known::{self, Known};
+use super::number::{factor, share};
 use super::replay;
 use crate::corpus::write_file;
 use crate::error::{Error, Result, exit};
@@ -101,17 +102,6 @@ struct Thresholds {
     /// Least share of the first k that somebody judged, where the file says who was judged.
     #[arg(long, value_name = "0..1", value_parser = share, default_value_t = CorrectnessThresholds::default().judged_at_k)]
     min_judged: f64,
-}
-
-/// A share; NaN is none.
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("it has to be from 0 to 1".into()) }
-}
-
-fn factor(text: &str) -> Result<f64, String> {
-    let factor: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err("it has to be above 0".into()) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

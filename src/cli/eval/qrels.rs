@@ -9,8 +9,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::gate::share;
 use super::known::{self, Known};
+use super::number::share;
 use crate::corpus::Judgments;
 use crate::error::{Result, exit};
 use crate::gate::Retrieved;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::number::{factor, share};
 use crate::error::{Error, Result, exit};
 use crate::gate::Breach;
 use crate::models;
@@ -62,16 +63,6 @@ pub struct Args {
     /// Most that searches may take, as a multiple of the captured latency.
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     fail_over_latency: Option<f64>,
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("it has to be from 0 to 1".into()) }
-}
-
-fn factor(text: &str) -> Result<f64, String> {
-    let factor: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err("it has to be above 0".into()) }
 }
 
 /// What `replay` prints with `--json`.

@@ -6,8 +6,8 @@ use tracing::info_span;
 use crate::corpus::{Hit, Passage};
 use crate::error::Result;
 use crate::models::TextRole;
+use crate::pipeline::found::Found;
 use crate::pipeline::query::Pipeline;
-use crate::pipeline::recorded::Found;
 use crate::pipeline::request::Request;
 use crate::text::telling;
 
