@@ -315,6 +315,50 @@ fn score_takes_judgments_by_short_hash() {
     refused(&score("#000000"), &["query `q1`", "no document has that hash"]);
 }
 
+/// What was searched once is scored again under other judgments, without an index or a model.
+#[test]
+fn a_stored_run_is_scored_like_the_search_that_wrote_it() {
+    let home = tempfile::tempdir().unwrap();
+    write_corpus(home.path());
+    let judge = |docid: &str| {
+        let judged = format!(
+            r#"[{{"id": "q1", "query": "they are brown", "relevantDocs": ["{docid}"]}},
+                {{"id": "q2", "query": "red apples", "relevantDocs": ["a.md"]}}]"#
+        );
+        fs::write(home.path().join("queries.json"), judged).unwrap();
+    };
+    let figures = |args: &[&str], mode: &str| -> serde_json::Value {
+        let args = [&["score", "--queries", "queries.json", "--json"], args].concat();
+        let output = rankgate(home.path(), &args);
+        let mut scored: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+        let figures = scored["modes"][mode].as_object_mut().unwrap();
+        (figures.remove("p50_ms"), figures.remove("p95_ms"));
+        scored["modes"][mode].take()
+    };
+    judge("b.md");
+    let searched = figures(&["--corpus", "docs", "--mode", "bm25", "--run-out", "bm25.run"], "bm25");
+    fs::remove_dir_all(home.path().join("docs")).unwrap();
+    assert_eq!(figures(&["--from-run", "bm25.run"], "bm25.run"), searched);
+    judge("a.md");
+    let rejudged = figures(&["--from-run", "bm25.run"], "bm25.run");
+    assert_eq!((searched["mrr"].as_f64(), rejudged["mrr"].as_f64()), (Some(1.0), Some(0.75)));
+
+    let score = |args: &[&str]| rankgate(home.path(), &[&["score"], args].concat());
+    fs::write(home.path().join("other.run"), "q9 Q0 a.md 1 1.0 t\n").unwrap();
+    refused(
+        &score(&["--from-run", "other.run", "--queries", "queries.json"]),
+        &["ranks none of the judged queries", "`q1`"],
+    );
+    refused(&score(&["--from-run", "bm25.run"]), &["--queries"]);
+    refused(&score(&["--from-run", "absent.run", "--queries", "queries.json"]), &["absent.run"]);
+    judge("#a1b2c3");
+    refused(
+        &score(&["--from-run", "bm25.run", "--queries", "queries.json"]),
+        &["by its hash", "write docids"],
+    );
+}
+
 #[test]
 fn missing_queries_and_an_empty_corpus_are_named() {
     let home = tempfile::tempdir().unwrap();

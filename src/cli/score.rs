@@ -1,44 +1,54 @@
 //! `rankgate score`: how well does retrieval work on a corpus with judgments?
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::corpus::{self, JudgedQuery, Judgments, Ranking, trec};
+use crate::corpus::{self, Hit, JudgedQuery, Ranking, trec};
 use crate::error::{Error, ErrorKind, Result};
-use crate::metrics::{self, stats};
+use crate::pipeline::index::names_hash;
 use crate::pipeline::{Pipeline, Request};
 use crate::settings::{self, Fusion, Settings, Thoroughness};
 use crate::trace::Trace;
+
+mod figures;
+
+use figures::Figures;
+pub(super) use figures::Output;
 
 /// Score retrieval on a corpus with judgments
 ///
 /// The corpus is a BEIR folder (corpus.jsonl, queries.jsonl, qrels.tsv or qrels/test.tsv), or a folder of
 /// Markdown with a queries.json. It is indexed once under RANKGATE_HOME and kept up to date by content.
 /// Figures are means over the queries that have a relevant document, as trec_eval computes them.
+///
+/// With --from-run nothing is searched: stored rankings (TREC runs, as --run-out writes them) are scored under the
+/// judgments of --queries, which may have changed since.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rankgate score --corpus scifact
   rankgate score --corpus docs --queries judged.json --mode bm25 --mode hybrid --json
-  rankgate score --corpus scifact --mode hybrid --run-out hybrid.run")]
+  rankgate score --corpus scifact --mode hybrid --run-out hybrid.run
+  rankgate score --from-run hybrid.run --from-run old.run --queries scifact")]
+#[command(group = clap::ArgGroup::new("rankings").required(true).args(["corpus", "from_run"]))]
 pub struct Args {
     /// The folder with the documents.
     #[arg(long, value_name = "DIR")]
-    corpus: PathBuf,
+    corpus: Option<PathBuf>,
+    /// Score this stored run instead of searching; repeat it for several.
+    #[arg(long, value_name = "FILE", requires = "queries", conflicts_with_all = ["mode", "run_out", "index"])]
+    from_run: Vec<PathBuf>,
     /// The judged queries: a queries.json, or a BEIR folder. Default: those of the corpus folder.
     #[arg(long, value_name = "FILE|DIR")]
     queries: Option<PathBuf>,
     /// What to score; repeat it for several. Default: bm25, vector and hybrid.
     #[arg(long, value_enum)]
     mode: Vec<Mode>,
-    /// Documents retrieved for each query.
+    /// Documents of each query that count.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Write the rankings as a TREC run; needs exactly one mode.
@@ -111,60 +121,27 @@ impl Mode {
     }
 }
 
-/// What `rankgate score --json` prints.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Output {
-    /// Version of this format.
-    version: u32,
-    /// The corpus folder as given.
-    corpus: String,
-    /// Documents in the index.
-    documents: u64,
-    /// Queries with at least one relevant document; the others are not scored.
-    queries: usize,
-    /// Documents retrieved for each query.
-    limit: u32,
-    /// Fingerprint of the embedder that ran; absent when only words were used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    embedder: Option<String>,
-    /// Figures by mode.
-    modes: BTreeMap<&'static str, Figures>,
-}
-
-/// The figures of one mode: means over the queries, each in [0, 1], and milliseconds a query.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-struct Figures {
-    #[serde(rename = "recall@5")]
-    recall_5: f64,
-    #[serde(rename = "recall@10")]
-    recall_10: f64,
-    #[serde(rename = "recall@100")]
-    recall_100: f64,
-    #[serde(rename = "ndcg@10")]
-    ndcg_10: f64,
-    mrr: f64,
-    map: f64,
-    /// 95 % bootstrap interval of ndcg@10 over the queries.
-    #[serde(rename = "ndcg@10_ci")]
-    ndcg_10_ci: [f64; 2],
-    p50_ms: f64,
-    p95_ms: f64,
-    /// Queries whose expansion failed, so that the plain query was searched; absent where nothing is expanded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failed_expansions: Option<usize>,
-}
-
 /// Runs it.
 pub fn run(args: Args) -> Result<ExitCode> {
+    let (output, order) = match &args.corpus {
+        Some(corpus) => searched(&args, corpus)?,
+        None => stored(&args)?,
+    };
+    super::print(&if args.json { super::json(&output) } else { figures::table(&output, &order) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The figures of searches, and their order.
+fn searched(args: &Args, corpus: &Path) -> Result<(Output, Vec<String>)> {
     let modes = if args.mode.is_empty() { Mode::DEFAULT.to_vec() } else { args.mode.clone() };
     if args.run_out.is_some() && modes.len() != 1 {
         return Err(
             Error::usage("--run-out writes the rankings of one mode").with_hint("give exactly one --mode")
         );
     }
-    let cases = judged_queries(&args)?;
+    let cases = judged_queries(args.queries.as_deref().unwrap_or(corpus))?;
     let vectors = modes.iter().any(|mode| mode.needs_vectors());
-    let pipeline = open(&args, vectors)?;
+    let pipeline = open(args, corpus, vectors)?;
     let cases = pipeline.index().resolve_hashes(cases)?;
 
     note_absent(&cases, &pipeline)?;
@@ -176,24 +153,75 @@ pub fn run(args: Args) -> Result<ExitCode> {
                 cases.iter().zip(&scored.rankings).map(|(case, ranking)| (case.query.id.as_str(), ranking));
             trec::write_run(path, &trec::Run::from_rankings(mode.name(), rankings)?)?;
         }
-        figures.insert(mode.name(), scored.figures);
+        figures.insert(mode.name().to_string(), scored.figures);
     }
     let output = Output {
         version: 1,
-        corpus: args.corpus.display().to_string(),
-        documents: pipeline.documents()?,
+        corpus: Some(corpus.display().to_string()),
+        documents: Some(pipeline.documents()?),
         queries: cases.len(),
         limit: args.limit,
         embedder: pipeline.embedder().filter(|_| vectors).map(|e| e.fingerprint().to_string()),
         modes: figures,
     };
-    super::print(&if args.json { super::json(&output) } else { table(&output, &modes) })?;
-    Ok(ExitCode::SUCCESS)
+    Ok((output, modes.iter().map(|mode| mode.name().to_string()).collect()))
+}
+
+/// The figures of stored runs, and their order.
+fn stored(args: &Args) -> Result<(Output, Vec<String>)> {
+    let source = args.queries.as_deref().ok_or_else(|| Error::usage("--from-run needs --queries"))?;
+    let cases = judged_queries(source)?;
+    if let Some(case) = cases.iter().find(|case| names_hash(case)) {
+        let what = format!("{}: query `{}` names a document by its hash", source.display(), case.query.id);
+        return Err(Error::input(what).with_hint("write docids, as the run has them"));
+    }
+    let mut modes = BTreeMap::new();
+    for path in &args.from_run {
+        let run = trec::read_run(path)?;
+        let rankings: Vec<Ranking> =
+            cases.iter().map(|case| ranking(&run, &case.query.id, args.limit as usize)).collect();
+        let missing: Vec<&str> =
+            cases.iter().map(|case| case.query.id.as_str()).filter(|id| run.ranking(id).is_none()).collect();
+        if missing.len() == cases.len() {
+            return Err(Error::input(format!("{}: ranks none of the judged queries", path.display()))
+                .with_hint(format!("{} has ids such as `{}`", source.display(), missing[0])));
+        }
+        if let Some(first) = missing.first() {
+            eprintln!(
+                "note: {}: {} judged queries have no ranking and count as missed, first `{first}`",
+                path.display(),
+                missing.len()
+            );
+        }
+        modes.insert(path.display().to_string(), Figures::new(&cases, &rankings, None));
+    }
+    let order = args.from_run.iter().map(|path| path.display().to_string()).collect();
+    let queries = cases.len();
+    Ok((
+        Output {
+            version: 1,
+            corpus: None,
+            documents: None,
+            queries,
+            limit: args.limit,
+            embedder: None,
+            modes,
+        },
+        order,
+    ))
+}
+
+/// The first `limit` documents of a query of a stored run; none where it has no ranking.
+fn ranking(run: &trec::Run, query: &str, limit: usize) -> Ranking {
+    let mut seen = HashSet::new();
+    let hits = run.ranking(query).into_iter().flatten().filter(|(docid, _)| seen.insert(*docid)).take(limit);
+    Ranking {
+        hits: hits.map(|(docid, score)| Hit { docid: docid.into(), score, ..Hit::default() }).collect(),
+    }
 }
 
 /// The queries to score: those with a relevant document, in the order of their file.
-fn judged_queries(args: &Args) -> Result<Vec<JudgedQuery>> {
-    let source = args.queries.as_ref().unwrap_or(&args.corpus);
+fn judged_queries(source: &Path) -> Result<Vec<JudgedQuery>> {
     let mut cases = corpus::judged_queries(source)?;
     let all = cases.len();
     cases.retain(|case| case.judgments.values().any(|&grade| grade > 0));
@@ -223,13 +251,13 @@ fn note_absent(cases: &[JudgedQuery], pipeline: &Pipeline) -> Result<()> {
 }
 
 /// The pipeline over the corpus, indexed first as far as it changed.
-fn open(args: &Args, vectors: bool) -> Result<Pipeline> {
+fn open(args: &Args, corpus: &Path, vectors: bool) -> Result<Pipeline> {
     let settings = Settings::load(&super::working_folder()?)?;
     let dir = match &args.index {
         Some(dir) => dir.clone(),
-        None => kept_index(&args.corpus, vectors)?,
+        None => kept_index(corpus, vectors)?,
     };
-    Pipeline::over(&args.corpus, &dir, &settings, None, vectors)
+    Pipeline::over(corpus, &dir, &settings, None, vectors)
 }
 
 /// Where the index of a scored corpus is kept: by name, and by a hash of the path, as names repeat.
@@ -275,62 +303,7 @@ fn score(pipeline: &Pipeline, cases: &[JudgedQuery], mode: Mode, limit: u32) -> 
         }
         eprintln!("note: {what}");
     }
-    let mut figures = figures(cases, &rankings, took);
+    let mut figures = Figures::new(cases, &rankings, Some(&took));
     figures.failed_expansions = (mode == Mode::Thorough).then_some(failed.len());
     Ok(Scored { figures, rankings })
-}
-
-fn figures(cases: &[JudgedQuery], rankings: &[Ranking], took: Vec<f64>) -> Figures {
-    // Every case has a relevant document, so every measure is defined.
-    let each = |measure: &dyn Fn(&Ranking, &Judgments) -> Option<f64>| -> Vec<f64> {
-        cases.iter().zip(rankings).filter_map(|(case, ranking)| measure(ranking, &case.judgments)).collect()
-    };
-    let mean =
-        |measure: &dyn Fn(&Ranking, &Judgments) -> Option<f64>| stats::mean(&each(measure)).unwrap_or(0.0);
-    let ndcg = each(&|ranking, judged| metrics::ndcg_at(10, ranking.docids(), judged));
-    let interval = stats::bootstrap_mean_ci(&ndcg, 0.95, 1000, 42);
-    let percentile = |p| stats::percentile(&took, p).unwrap_or(0.0);
-    Figures {
-        recall_5: mean(&|ranking, judged| metrics::recall_at(5, ranking.docids(), judged)),
-        recall_10: mean(&|ranking, judged| metrics::recall_at(10, ranking.docids(), judged)),
-        recall_100: mean(&|ranking, judged| metrics::recall_at(100, ranking.docids(), judged)),
-        ndcg_10: stats::mean(&ndcg).unwrap_or(0.0),
-        mrr: mean(&|ranking, judged| metrics::reciprocal_rank(ranking.docids(), judged)),
-        map: mean(&|ranking, judged| metrics::average_precision(ranking.docids(), judged)),
-        ndcg_10_ci: interval.map_or([0.0; 2], |interval| [interval.low, interval.high]),
-        p50_ms: percentile(50.0),
-        p95_ms: percentile(95.0),
-        failed_expansions: None,
-    }
-}
-
-fn table(output: &Output, modes: &[Mode]) -> String {
-    let mut text = format!(
-        "{}: {} documents, {} queries, {} retrieved each\n\n",
-        output.corpus, output.documents, output.queries, output.limit
-    );
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        text,
-        "{:<17} {:>8} {:>9} {:>10}  {:<22} {:>6} {:>6}  {:>7} {:>7}",
-        "mode", "recall@5", "recall@10", "recall@100", "ndcg@10 (95 %)", "mrr", "map", "p50 ms", "p95 ms"
-    );
-    for mode in modes {
-        let f = &output.modes[mode.name()];
-        let ndcg = format!("{:.4} [{:.3}, {:.3}]", f.ndcg_10, f.ndcg_10_ci[0], f.ndcg_10_ci[1]);
-        let _ = writeln!(
-            text,
-            "{:<17} {:>8.4} {:>9.4} {:>10.4}  {:<22} {:>6.4} {:>6.4}  {:>7.1} {:>7.1}",
-            mode.name(),
-            f.recall_5,
-            f.recall_10,
-            f.recall_100,
-            ndcg,
-            f.mrr,
-            f.map,
-            f.p50_ms,
-            f.p95_ms
-        );
-    }
-    text
 }
