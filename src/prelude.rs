@@ -8,4 +8,4 @@ pub use crate::harness::{
     expansion_valid, grounded, has_lexical_variants, has_vector_variants, latency, ndcg_at, not_echo,
     precision_at, ranking_lines, recall_at, reciprocal_rank, schema_valid, scorer, topic_coverage, varied,
 };
-pub use crate::pipeline::{Pipeline, Request};
+pub use crate::pipeline::{Answerer, AskRequest, Expand, Pipeline, Request};

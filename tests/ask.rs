@@ -76,6 +76,39 @@ fn an_extractive_answer_quotes_and_cites() {
     }
 }
 
+/// Where a line ends is a matter of the margin, not of the sentence.
+#[test]
+fn hard_wrapped_sentences_are_quoted_whole() {
+    let boiler =
+        "# Boiler\n\n- The water filter is replaced every\n  six months by the plumber.\n- It is blue.\n";
+    let gate = "The garden gate\nis locked at\n22:00 every night.\n";
+    let (_dir, pipeline) = pipeline(&[("boiler.md", boiler), ("gate.txt", gate), ("cooling.md", COOLING)]);
+    for (question, wanted) in [
+        (
+            "how often is the water filter replaced",
+            "The water filter is replaced every six months by the plumber. [1]",
+        ),
+        ("when is the garden gate locked", "The garden gate is locked at 22:00 every night. [1]"),
+    ] {
+        let ask = AskRequest::new(Request::new(question)).verified();
+        assert_eq!(pipeline.ask(&ask).unwrap().0.text, wanted);
+    }
+}
+
+/// What a sentence announces comes with it.
+#[test]
+fn a_sentence_that_ends_in_a_colon_brings_its_list() {
+    let steps =
+        "# Restore\n\nThe steps of a restore from daily copies are:\n\n- stop the writer\n- copy the files\n";
+    let (_dir, pipeline) = pipeline(&[("restore.md", steps), ("cooling.md", COOLING)]);
+    let ask = AskRequest::new(Request::new("what are the steps of a restore from daily copies"));
+    let answer = pipeline.ask(&ask).unwrap().0;
+    assert_eq!(
+        answer.text,
+        "The steps of a restore from daily copies are: [1]\nstop the writer [1]\ncopy the files [1]"
+    );
+}
+
 #[test]
 fn without_evidence_there_is_no_answer() {
     let (_dir, pipeline) = pipeline(DOCUMENTS);
@@ -307,7 +340,10 @@ fn the_program_prints_answer_and_passages() {
 
     let none = rankgate(dir.path(), &["ask", "who painted the ceiling of the chapel"]);
     let text = String::from_utf8(none.stdout).unwrap();
-    assert!(none.status.success() && text.starts_with("no answer: "), "{text}");
+    assert!(
+        none.status.success() && text.starts_with("no answer: ") && text.contains("\nnearest\n"),
+        "{text}"
+    );
 
     let json = rankgate(dir.path(), &["ask", QUESTION, "--json", "--fast"]);
     let output: Value = serde_json::from_slice(&json.stdout).unwrap();

@@ -375,6 +375,44 @@ fn missing_queries_and_an_empty_corpus_are_named() {
         &["the corpus has no documents", "a corpus is a folder with .md"],
     );
     refused(&score("absent", "queries.json"), &["absent"]);
+    let nowhere = r#"[{"id": "q1", "query": "bears", "relevantDocs": ["docs/b.md"]}]"#;
+    fs::write(home.path().join("queries.json"), nowhere).unwrap();
+    refused(
+        &score("docs", "queries.json"),
+        &["no relevant document is in the corpus", "`docs/b.md`", "--corpus"],
+    );
+}
+
+/// An index is somebody's: scoring must not put a corpus beside what is in it.
+#[test]
+fn score_leaves_an_index_of_other_collections_alone() {
+    let home = tempfile::tempdir().unwrap();
+    write_corpus(home.path());
+    let judged = r#"[{"id": "q1", "query": "bears", "relevantDocs": ["b.md"]}]"#;
+    fs::write(home.path().join("queries.json"), judged).unwrap();
+    assert!(rankgate(home.path(), &["index", "docs", "--index", "mine"]).status.success());
+    let args =
+        ["score", "--mode", "bm25", "--corpus", "docs", "--queries", "queries.json", "--index", "mine"];
+    refused(
+        &rankgate(home.path(), &args),
+        &["mine: the index holds collection `docs`", "for this corpus alone"],
+    );
+    let found = rankgate(home.path(), &["search", "bears", "--index", "mine"]);
+    assert_eq!(String::from_utf8_lossy(&found.stdout).matches("b.md").count(), 1);
+}
+
+/// Two folders of one name are one collection: whoever did not mean that must be told.
+#[test]
+fn a_collection_that_is_replaced_altogether_is_noted() {
+    let home = tempfile::tempdir().unwrap();
+    write_corpus(home.path());
+    fs::create_dir_all(home.path().join("other/docs")).unwrap();
+    fs::write(home.path().join("other/docs/c.md"), "Cats.").unwrap();
+    let note = |path: &str| {
+        let output = rankgate(home.path(), &["index", path]);
+        String::from_utf8_lossy(&output.stderr).contains("collection `docs` held other documents before")
+    };
+    assert_eq!(["docs", "docs", "other/docs"].map(note), [false, false, true]);
 }
 
 /// A folder in which nobody may write: one of `dir`, or for a user who may write everywhere one of the kernel's.

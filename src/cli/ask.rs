@@ -14,11 +14,14 @@ use crate::models;
 use crate::pipeline::{Answerer, AskRequest, Pipeline, Request};
 use crate::settings::{self, Preset, Settings, Thoroughness};
 use crate::store::cache::Cache;
-use crate::text::{citations, parse, sentences, snippet, uncited};
+use crate::text::{citations, parse, sentences, snippet, uncited, unwrapped};
 use crate::trace::Trace;
 
 /// Characters of a passage that are shown.
 const SNIPPET: usize = 160;
+
+/// Passages that are named where there is no answer.
+const NEAREST: usize = 3;
 
 /// Answer a question from the indexed documents, with citations
 ///
@@ -147,11 +150,19 @@ fn page(output: &Output, explain: bool) -> String {
         let cites = |sentence: &&str| citations(sentence).contains(&n);
         let said: Vec<String> = sentences(&answer.text).into_iter().filter(cites).map(uncited).collect();
         // Around what was quoted, else around what was asked.
-        let shown = match said.iter().find(|said| passage.text.contains(said.as_str())) {
+        let lines = unwrapped(&passage.text);
+        let quoted = |said: &&String| lines.iter().any(|line| line.text.contains(said.as_str()));
+        let shown = match said.iter().find(quoted) {
             Some(quote) => snippet(&passage.text, &[quote], SNIPPET),
             None => snippet(&passage.text, &asked, SNIPPET),
         };
         let _ = writeln!(text, "    {shown}");
+    }
+    if answer.abstained.is_some() && !answer.passages.is_empty() {
+        text.push_str("\nnearest\n");
+        for passage in answer.passages.iter().take(NEAREST) {
+            let _ = writeln!(text, "    {}  {}", super::line(&passage.docid), super::line(&passage.title));
+        }
     }
     if answer.invalid_citations > 0 {
         let _ = writeln!(

@@ -60,9 +60,17 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let mut skipped = Vec::new();
     for (name, paths) in collections {
         let documents = documents(&paths, args.skip_invalid, &mut skipped)?;
-        let mut bar = IndexBar::new(&name, &dir);
+        let mut bar = IndexBar::new(&name, &dir, embedder.is_some());
         let embedder = embedder.as_deref();
-        reports.push(indexer::build(&dir, &name, documents, embedder, &mut |progress| bar.show(progress))?);
+        let report = indexer::build(&dir, &name, documents, embedder, &mut |progress| bar.show(progress))?;
+        drop(bar);
+        if report.removed > 0 && report.changed + report.unchanged == 0 {
+            eprintln!(
+                "note: collection `{name}` held other documents before, which are gone; to keep both, give \
+                 --collection another name"
+            );
+        }
+        reports.push(report);
     }
     for problem in &skipped {
         eprintln!("left out: {problem}");
@@ -131,7 +139,7 @@ fn summary(report: &IndexReport) -> String {
         }
     }
     if report.rebuilt {
-        line += ", all made anew (another model or version had made them)";
+        line += ", all made anew (another model or version had made them, or none)";
     }
     if report.truncated > 0 {
         line += &format!(", {} passages longer than the model reads", report.truncated);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::error::{Result, exit};
+use crate::models::catalogue::GENERATOR;
 use crate::models::inventory::{self, ModelStatus, State};
 use crate::models::progress::size;
 use crate::models::{self, PresetStatus, models_folder};
@@ -124,11 +125,13 @@ fn show(models: &[ModelStatus], presets: Option<&[PresetStatus]>, as_json: bool)
         }
     }
     text.push_str(&format!("* used by the settings; in {}\n", models_folder()?.display()));
-    text.push_str(&presets.map(table_of_presets).unwrap_or_default());
+    let missing = models.iter().any(|model| model.name == GENERATOR && model.state == State::Missing);
+    text.push_str(&presets.map(|presets| table_of_presets(presets, missing)).unwrap_or_default());
     super::print(&text)
 }
 
-fn table_of_presets(presets: &[PresetStatus]) -> String {
+/// The presets; `missing` says that the local one's model is fetched when it is first asked.
+fn table_of_presets(presets: &[PresetStatus], missing: bool) -> String {
     let width =
         |column: fn(&PresetStatus) -> &str| presets.iter().map(|p| column(p).len()).max().unwrap_or(0);
     let place = |preset: &PresetStatus| preset.server.clone().unwrap_or("in this process".into());
@@ -138,6 +141,9 @@ fn table_of_presets(presets: &[PresetStatus]) -> String {
     for preset in presets {
         let mark = if preset.configured { '*' } else { ' ' };
         let usable = match &preset.why_not {
+            None if missing && preset.server.is_none() => {
+                "usable, its model is fetched at the first use".to_string()
+            }
             None => "usable".to_string(),
             Some(why) => format!("not usable: {why}"),
         };

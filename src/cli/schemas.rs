@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Folder to write to.
-    #[arg(default_value = "schemas")]
+    #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 

@@ -238,9 +238,16 @@ fn judged_queries(source: &Path) -> Result<Vec<JudgedQuery>> {
 /// typing error.
 fn note_absent(cases: &[JudgedQuery], pipeline: &Pipeline) -> Result<()> {
     let docids: HashSet<String> = pipeline.index().docids()?.into_iter().collect();
-    let relevant = cases.iter().flat_map(|case| case.judgments.iter().filter(|(_, grade)| **grade > 0));
-    let absent: BTreeSet<&String> =
-        relevant.map(|(docid, _)| docid).filter(|id| !docids.contains(*id)).collect();
+    let relevant: BTreeSet<&String> = cases
+        .iter()
+        .flat_map(|case| case.judgments.iter().filter(|(_, grade)| **grade > 0))
+        .map(|(docid, _)| docid)
+        .collect();
+    let absent: Vec<&String> = relevant.iter().filter(|id| !docids.contains(**id)).copied().collect();
+    if absent.len() == relevant.len() {
+        let what = format!("no relevant document is in the corpus, as `{}`", absent[0]);
+        return Err(Error::input(what).with_hint("docids are paths within the folder of --corpus"));
+    }
     if let Some(first) = absent.first() {
         eprintln!(
             "note: {} relevant documents are not in the corpus and count as missed, first `{first}`",

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Embedder, TextRole};
 use crate::error::Result;
-use crate::text::{TellingKind, TellingWord, language_of, negates, normalize, sentences, telling, uncited};
+use crate::text::{
+    TellingKind, TellingWord, language_of, negates, normalize, sentences, telling, uncited, unwrapped,
+};
 
 /// How far the best of some passages supports a sentence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
@@ -54,7 +56,9 @@ pub fn support(sentence: &str, passages: &[&str], embedder: Option<&dyn Embedder
     }
     let mut best: Option<Support> = None;
     for passage in passages {
-        let sentences: Vec<&str> = sentences(passage).into_iter().take(SENTENCES).collect();
+        let lines = unwrapped(passage);
+        let sentences: Vec<&str> =
+            lines.iter().flat_map(|line| sentences(&line.text)).take(SENTENCES).collect();
         let (lexical, contradicted) = claim.lexical(&sentences);
         let semantic = match embedder {
             Some(embedder) if !sentences.is_empty() => Some(claim.semantic(&sentences, embedder)?),

@@ -171,8 +171,9 @@ impl IndexReader {
                 .map_err(|e| e.context(self.dir.display()))
         })?;
         let model = meta.model.ok_or_else(|| {
-            Error::not_found(format!("{}: the index has no vectors", self.dir.display()))
-                .with_hint("run `rankgate index` again without --no-vectors, or search by words alone")
+            Error::not_found(format!("{}: the index has no vectors", self.dir.display())).with_hint(
+                "search by words alone with --fast, or run `rankgate index` again without --no-vectors",
+            )
         })?;
         let vectors = vectors.unwrap_or_else(|| Vectors::new(model.dims));
         Ok((model, vectors))

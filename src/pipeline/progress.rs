@@ -13,14 +13,15 @@ const WORTH_A_WORD: u64 = 20;
 pub struct IndexBar {
     bar: ProgressBar,
     dir: PathBuf,
+    doing: &'static str,
 }
 
 impl IndexBar {
-    /// A bar for `collection` of the index in `dir`.
-    pub fn new(collection: &str, dir: &Path) -> Self {
+    /// A bar for `collection` of the index in `dir`, which gets vectors or not.
+    pub fn new(collection: &str, dir: &Path, vectors: bool) -> Self {
         let bar = ProgressBar::no_length().with_prefix(collection.to_string());
         bar.set_style(style("{prefix}: {pos} documents read {spinner}"));
-        Self { bar, dir: dir.to_path_buf() }
+        Self { bar, dir: dir.to_path_buf(), doing: if vectors { "embedding" } else { "indexing" } }
     }
 
     /// Shows `progress`.
@@ -31,7 +32,7 @@ impl IndexBar {
             Progress::Embedded { done, total } => {
                 if self.bar.length() != Some(total) {
                     if self.bar.is_hidden() && total >= WORTH_A_WORD {
-                        eprintln!("embedding {total} documents, once");
+                        eprintln!("{} {total} documents, once", self.doing);
                     }
                     self.bar.set_style(style("{prefix}: {wide_bar} {pos}/{len} documents, {eta} left"));
                     self.bar.set_length(total);

@@ -55,7 +55,7 @@ impl Pipeline {
     /// Brings the index in `dir` up to date with `corpus` (a folder of documents, or a BEIR folder), then opens it.
     ///
     /// Only what changed is read in and embedded. Several processes may do this at once: one indexes, the others
-    /// wait. With `vectors` false no model is used. Fails like [`indexer::build`] and [`open`](Self::open).
+    /// wait. With `vectors` false no model is used. Fails when the index holds other collections, and like [`indexer::build`] and [`open`](Self::open).
     pub fn over(
         corpus: &Path,
         dir: &Path,
@@ -65,7 +65,8 @@ impl Pipeline {
     ) -> Result<Self> {
         let embedder = if vectors { Some(models::embedder(&settings.models, cache.clone())?) } else { None };
         let reranker = if vectors { models::reranker(&settings.models, cache.clone())? } else { None };
-        let mut bar = IndexBar::new(COLLECTION, dir);
+        nothing_else(dir)?;
+        let mut bar = IndexBar::new(COLLECTION, dir, vectors);
         let documents = corpus::open(corpus).documents()?;
         indexer::build(dir, COLLECTION, documents, embedder.as_deref(), &mut |progress| bar.show(progress))?;
         drop(bar);
@@ -289,6 +290,21 @@ impl Pipeline {
         // A snippet of a huge text is looked for in its beginning: nobody waits for the end.
         let text = passage.as_deref().unwrap_or(body);
         Ok(snippet(&text[..text.floor_char_boundary(SNIPPET_FROM)], &terms, SNIPPET))
+    }
+}
+
+/// Checks that an index in `dir`, if there is one, holds no collection that would be searched with the corpus.
+fn nothing_else(dir: &Path) -> Result<()> {
+    let Ok(index) = IndexReader::open(dir) else { return Ok(()) };
+    match index.collections()?.into_iter().find(|(name, _)| name != COLLECTION) {
+        Some((name, _)) => {
+            let what = format!(
+                "{}: the index holds collection `{name}`, which would be searched, too",
+                dir.display()
+            );
+            Err(Error::usage(what).with_hint("choose a folder for this corpus alone"))
+        }
+        None => Ok(()),
     }
 }
 

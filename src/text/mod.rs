@@ -10,6 +10,7 @@ mod snippet;
 mod stem;
 mod telling;
 mod tokens;
+mod unwrap;
 
 pub use chunk::{Chunk, chunks};
 pub use cited::{citations, sentences, uncited};
@@ -21,3 +22,4 @@ pub use snippet::snippet;
 pub use stem::{DEFAULT_LANGUAGE, stem};
 pub use telling::{TellingKind, TellingWord, negates, telling};
 pub use tokens::{Segment, Token, TokenKind, segments, tokens};
+pub use unwrap::{Line, unwrapped};

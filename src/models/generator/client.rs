@@ -220,7 +220,9 @@ impl Client {
         let what = if refused { "refuses the connection" } else { "cannot be reached" };
         let error = Error::new(ErrorKind::Network, format!("{} {what}", self.base_url))
             .with_source(key.quote(&error.to_string()))
-            .with_hint("is the server running, and its address right?");
+            .with_hint(
+                "start the server, correct its address, or choose the preset `nano`, which needs none",
+            );
         Failure { error, status: None, repeat: refused.then_some(None) }
     }
 

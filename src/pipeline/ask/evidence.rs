@@ -12,7 +12,7 @@ use super::question::Question;
 use crate::corpus::Passage;
 use crate::error::Result;
 use crate::models::{Embedder, TextRole, TokenVectors, UNRELATED};
-use crate::text::{TellingKind, TellingWord, language_of, sentences, telling};
+use crate::text::{Line, TellingKind, TellingWord, language_of, sentences, telling, unwrapped};
 
 /// What the question's words in a sentence add to its nearness. This and the two below make the best sentence hold
 /// the answer of 126 of 144 English and 123 of 144 German questions on XQuAD, on which they were chosen.
@@ -29,7 +29,9 @@ pub(super) struct Quote {
     pub passage: usize,
     /// The sentence's place in the passage, from 0; headings are not counted.
     pub place: usize,
-    /// As it stands, without marks of lists and tables around it.
+    /// The byte of the passage at which its line begins.
+    pub start: usize,
+    /// As it stands, on one line, without marks of lists and tables around it.
     pub text: String,
     /// With the passage's title, the heading above it and the head of its table: what it is about.
     pub context: String,
@@ -143,17 +145,18 @@ fn nearness(question: &Question, texts: &[&str], embedder: &dyn Embedder) -> Res
 fn quotes(n: usize, passage: &Passage) -> Vec<Quote> {
     let mut out: Vec<Quote> = Vec::new();
     let (mut heading, mut head, mut code) = ("", "", false);
-    let lines: Vec<&str> = passage.text.lines().map(str::trim).collect();
-    for (at, line) in lines.iter().enumerate() {
+    let lines = unwrapped(&passage.text);
+    let row = |at: usize| lines.get(at).map(|line| line.text.as_str());
+    for (at, Line { start, text: line }) in lines.iter().enumerate() {
         let ruled =
             |line: &str| line.starts_with('|') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
         if line.starts_with("```") {
             code = !code;
         } else if line.starts_with('#') && !code {
             (heading, head) = (line.trim_start_matches(['#', ' ']), "");
-        } else if line.starts_with('|') && lines.get(at + 1).is_some_and(|next| ruled(next)) {
+        } else if line.starts_with('|') && row(at + 1).is_some_and(ruled) {
             head = line;
-        } else if !line.is_empty() && !ruled(line) {
+        } else if !ruled(line) {
             head = if line.starts_with('|') { head } else { "" };
             let whole = line.starts_with('|') || code;
             // Before it is parted: the stop of `1.` ends no sentence.
@@ -168,7 +171,16 @@ fn quotes(n: usize, passage: &Passage) -> Vec<Quote> {
                     context.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
                 let words = telling(&context).into_iter().collect();
                 let place = out.len();
-                out.push(Quote { passage: n, place, text, context, words, near: 0.0, score: 0.0 });
+                out.push(Quote {
+                    passage: n,
+                    place,
+                    start: *start,
+                    text,
+                    context,
+                    words,
+                    near: 0.0,
+                    score: 0.0,
+                });
             }
         }
     }

@@ -50,6 +50,10 @@ fn choose<'a>(question: &Question, quotes: &'a [Quote]) -> Vec<&'a Quote> {
         let before = |quote: &&Quote| quote.passage == best.passage && quote.place + 1 == best.place;
         chosen.extend(quotes.iter().find(before));
     }
+    if best.text.ends_with([':', '：']) {
+        let after = |quote: &&Quote| quote.passage == best.passage && quote.place > best.place;
+        chosen.extend(quotes.iter().filter(after).take(MOST - chosen.len()));
+    }
     for &quote in &ranked[1..] {
         let adds = question.words.keys().any(|word| {
             quote.words.contains(word) && !chosen.iter().any(|chosen| chosen.words.contains(word))

@@ -152,7 +152,7 @@ fn shown(evidence: &Evidence, passages: &[Passage], reads: usize) -> Vec<Passage
             .iter()
             .filter(|quote| quote.passage == n)
             .max_by(|a, b| a.score.total_cmp(&b.score));
-        let focus = best.and_then(|quote| passage.text.find(&quote.text)).unwrap_or(0);
+        let focus = best.map_or(0, |quote| quote.start);
         let text = cut(&passage.text, focus, share);
         left -= super::frame::tokens(text).min(share);
         out.push(Passage { text: text.into(), ..passage.clone() });

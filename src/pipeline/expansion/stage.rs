@@ -11,7 +11,7 @@ use super::super::request::{Expand, Request};
 use super::super::vector::VectorHit;
 use super::{Expander, ExpansionRequest, LexicalExpander, ModelExpander, SEPARATOR, guard, signal};
 use crate::corpus::{Expansion, Mode};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::models::TextRole;
 use crate::text;
 use crate::trace::Trace;
@@ -90,6 +90,12 @@ impl Pipeline {
         match self.propose(request, &*expander, lanes, &span) {
             Ok(expansion) => Ok(Some(expansion)),
             Err(error) => {
+                let error = match error.kind() {
+                    ErrorKind::Timeout => {
+                        error.with_hint("raise `expand_seconds` under [search], or expand by rules")
+                    }
+                    _ => error,
+                };
                 span.record("error", error.report());
                 Ok(None)
             }
