@@ -333,7 +333,7 @@ fn a_stored_run_is_scored_like_the_search_that_wrote_it() {
         let mut scored: serde_json::Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
         let figures = scored["modes"][mode].as_object_mut().unwrap();
-        (figures.remove("p50_ms"), figures.remove("p95_ms"));
+        figures.retain(|name, _| !name.ends_with("_ms"));
         scored["modes"][mode].take()
     };
     judge("b.md");
