@@ -13,6 +13,7 @@ use crate::trace::Trace;
 pub mod baseline;
 pub mod captured;
 pub mod diff;
+pub mod json;
 mod moment;
 mod ndjson;
 mod replayed;

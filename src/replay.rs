@@ -101,6 +101,7 @@ impl<'a> Replayer<'a> {
         let plan = Plan::new(self.pipeline, &self.options, row)?.map_err(crate::Error::input)?;
         let (ranking, _) = plan.run(self.pipeline)?;
         let now = docids(&ranking, plan.depth);
+        let row = plan.comparable(row);
         let captured = row.retrieved_slugs.iter().map(String::as_str);
         let mut diff = RankedDiff::between(captured, now.iter().map(String::as_str));
         lost::explain(self.pipeline, &plan, &mut diff.left)?;

@@ -10,6 +10,8 @@ use rankgate::record::baseline::{PublishOptions, publish};
 use rankgate::record::{Captured, Fingerprints, Tool};
 use serde_json::{Value, json};
 
+mod trouble;
+
 /// An index, files beside it, and a home.
 struct Bench(tempfile::TempDir);
 

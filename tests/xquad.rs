@@ -136,7 +136,8 @@ fn ask() {
     }
 }
 
-/// Expansion by rules and by the local model, against none: never significantly worse.
+/// Expansion by rules and by the local model, against none: never significantly worse. `EXPAND_QUERIES` says how many
+/// queries of a collection are asked, by default 300.
 #[test]
 #[ignore = "takes minutes: `cargo test --test integration xquad::expansion -- --ignored --nocapture`"]
 fn expansion() {
@@ -152,7 +153,8 @@ fn compare(name: &str, corpus: &Path, queries: &Path) {
     let cache = Some(Arc::new(Cache::open(&target.join("ask-cache.db")).unwrap()));
     let index: PathBuf = target.join(format!("expansion-{name}"));
     let pipeline = Pipeline::over(corpus, &index, &Settings::default(), cache, true).unwrap();
-    let cases = pipeline.index().resolve_hashes(corpus::judged_queries(queries).unwrap()).unwrap();
+    let mut cases = pipeline.index().resolve_hashes(corpus::judged_queries(queries).unwrap()).unwrap();
+    cases.truncate(std::env::var("EXPAND_QUERIES").ok().and_then(|n| n.parse().ok()).unwrap_or(300));
     let scores = |expand| -> Vec<f64> {
         let mut failed = 0;
         let each = cases.iter().filter_map(|case| {

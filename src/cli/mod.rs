@@ -78,9 +78,35 @@ fn print(text: &str) -> Result<()> {
     let text: String = text.chars().filter(|&c| matches!(c, '\n' | '\t') || !steers(c)).collect();
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => leave(),
+        // Whoever reads wants no more: what the command found out stands, and so does its exit code.
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|e| Error::io("write", Path::new("stdout"), e)),
     }
+}
+
+/// Fails when a file that is to be written is one that is read, or another one to be written. Each has the name of its
+/// option.
+fn apart(written: &[(&str, Option<&Path>)], read: &[(&str, Option<&Path>)]) -> Result<()> {
+    // A file that is not there yet is known by its folder. Pipes and terminals may be shared.
+    let real = |path: &Path| match path.metadata() {
+        Ok(there) => there.is_file().then(|| path.canonicalize().ok()).flatten(),
+        Err(_) => {
+            let folder =
+                path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Some(folder.canonicalize().ok()?.join(path.file_name()?))
+        }
+    };
+    let known = |files: &[(&str, Option<&Path>)]| -> Vec<(String, PathBuf)> {
+        files.iter().filter_map(|(name, path)| Some((name.to_string(), real((*path)?)?))).collect()
+    };
+    let (written, read) = (known(written), known(read));
+    for (at, (option, path)) in written.iter().enumerate() {
+        if let Some((other, _)) = read.iter().chain(&written[..at]).find(|(_, other)| other == path) {
+            let what = format!("{}: {option} and {other} are the same file", path.display());
+            return Err(Error::usage(what).with_hint(format!("choose another file for {option}")));
+        }
+    }
+    Ok(())
 }
 
 /// Ends the program, whose reader wants no more. That is no failure.

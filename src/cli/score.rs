@@ -123,6 +123,7 @@ impl Mode {
 
 /// Runs it.
 pub fn run(args: Args) -> Result<ExitCode> {
+    super::apart(&[("--run-out", args.run_out.as_deref())], &[("--queries", args.queries.as_deref())])?;
     let (output, order) = match &args.corpus {
         Some(corpus) => searched(&args, corpus)?,
         None => stored(&args)?,

@@ -12,12 +12,14 @@ use crate::error::{Error, Result};
 mod answer;
 pub mod beir;
 pub mod folder;
+mod input;
 mod output;
 pub mod queries;
 pub mod trec;
 
 pub use answer::{Answer, Expansion, Passage};
-pub use output::{create_file, write_file};
+pub use input::open_file;
+pub use output::{create_file, is_database, write_file};
 
 /// One document of a corpus.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

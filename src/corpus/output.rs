@@ -1,7 +1,7 @@
 //! Writes results to files: whole or not at all.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -42,6 +42,10 @@ fn write_to(
         return write(&mut out).and_then(|()| out.flush()).map_err(failed);
     }
     let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    if is_database(&target) {
+        let what = format!("{}: a database, which the {what} would replace", path.display());
+        return Err(Error::usage(what).with_hint("choose another file"));
+    }
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = temporary(folder).map_err(failed)?;
     {
@@ -54,6 +58,13 @@ fn write_to(
     file.as_file().sync_all().map_err(failed)?;
     let kept = if replace { file.persist(&target) } else { file.persist_noclobber(&target) };
     kept.map(drop).map_err(|e| failed(e.error))
+}
+
+/// Whether `path` is a SQLite database: what a program keeps, and nobody wants to lose to a typing error.
+pub fn is_database(path: &Path) -> bool {
+    let mut start = [0; 16];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && &start == b"SQLite format 3\0"
 }
 
 fn temporary(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
@@ -79,6 +90,17 @@ mod tests {
         assert!(error.to_string().contains("the disk is full"), "{error}");
         assert_eq!(std::fs::read(&path).expect("is there"), b"old");
         assert_eq!(dir.path().read_dir().expect("lists").count(), 1);
+    }
+
+    #[test]
+    fn a_database_is_not_replaced() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("captures.db");
+        std::fs::write(&path, b"SQLite format 3\0and pages").expect("writes");
+        let error =
+            write_file(&path, "export", |out| out.write_all(b"x")).expect_err("is a database").report();
+        assert!(error.contains("captures.db: a database") && error.contains("choose another"), "{error}");
+        assert_eq!(std::fs::read(&path).expect("is there").len(), 25);
     }
 
     #[test]

@@ -14,14 +14,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::corpus::{Hit, Query};
+use crate::corpus::{Hit, Query, open_file};
 use crate::error::{Error, ErrorKind, Result};
+use crate::record::json;
 
 /// The source of a slug that names none.
 pub const DEFAULT_SOURCE: &str = "default";
@@ -122,11 +124,23 @@ pub struct KnownQueries {
     pub description: Option<String>,
     /// At least one.
     pub queries: Vec<KnownQuery>,
+    /// How many queries of the file have no relevant document and can say nothing.
+    pub left_out: usize,
+}
+
+impl KnownQueries {
+    /// What a reader should know: queries that are not counted.
+    pub fn note(&self) -> Option<String> {
+        (self.left_out > 0)
+            .then(|| format!("{} queries have no relevant document and are not counted", self.left_out))
+    }
 }
 
 /// Reads a file; fails like [`parse`], naming it.
 pub fn read(path: &Path) -> Result<KnownQueries> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io("read the queries", path, e))?;
+    let mut bytes = Vec::new();
+    let read = open_file(path, "queries")?.read_to_end(&mut bytes);
+    read.map_err(|e| Error::io("read the queries", path, e))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::input("not UTF-8").with_hint("save the file as UTF-8 text"));
     text.and_then(|text| parse(&text)).map_err(|e| e.context(path.display()))
@@ -137,8 +151,8 @@ pub fn read(path: &Path) -> Result<KnownQueries> {
 /// Fails, naming the entry by place and id, on what is no such file, a version other than 1, no queries, an id given
 /// twice, a blank query, no relevant document, an empty name, an `expected_top1` that is null, and on a
 /// `first_relevant_slug` that several sources have.
-pub fn parse(json: &str) -> Result<KnownQueries> {
-    let value: Value = serde_json::from_str(json.trim_start_matches('\u{feff}'))
+pub fn parse(text: &str) -> Result<KnownQueries> {
+    let value = json::from_str(text.trim_start_matches('\u{feff}'))
         .map_err(|e| Error::input(format!("not JSON: {e}")))?;
     let Value::Object(mut file) = value else {
         return Err(
@@ -172,7 +186,7 @@ pub fn parse(json: &str) -> Result<KnownQueries> {
         }
         known(id, entry).map_err(|e| e.context(place))
     });
-    Ok(KnownQueries { description, queries: queries.collect::<Result<_>>()? })
+    Ok(KnownQueries { description, queries: queries.collect::<Result<_>>()?, left_out: 0 })
 }
 
 fn known(id: String, mut entry: Map<String, Value>) -> Result<KnownQuery> {

@@ -96,6 +96,7 @@ fn of_regression(gate: &RegressionGate) -> Option<Question<'_>> {
             Figure::count("rows_errored", summary.rows_errored, Ceiling(0.0)),
             Figure::count("rows_skipped", summary.rows_skipped, Ceiling(thresholds.max_skipped as f64)),
             Figure::count("rows_replayed", summary.rows_replayed, Floor(1.0)),
+            Figure::count("rows_with_documents", summary.rows_replayed - summary.rows_empty, Floor(1.0)),
         ],
         figures: vec![
             Figure::new("mean_jaccard", summary.mean_jaccard, Floor(floors.jaccard)),

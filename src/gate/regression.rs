@@ -62,7 +62,7 @@ impl RegressionGate {
 
 /// Holds what was replayed against `thresholds`; with `significance`, tests every metric as well.
 ///
-/// Breaches: a failed row, more rows left out than allowed, no row replayed, a mean Jaccard coefficient or a share
+/// Breaches: a failed row, more rows left out than allowed, no row replayed, none that ever found anything, a mean Jaccard coefficient or a share
 /// of stable first documents below its floor, a latency ratio above its ceiling. The latency ratio compares the same
 /// rows, then and now; rows without a captured latency have no part in it.
 ///
@@ -81,6 +81,10 @@ pub fn regression(
     let allowed = thresholds.max_skipped as f64;
     breaches.at_most("rows_skipped", skipped.count as f64, allowed, Some(skipped.first.clone()));
     breaches.at_least("rows_replayed", Some(summary.rows_replayed as f64), 1.0);
+    if summary.rows_replayed > 0 {
+        let found = summary.rows_replayed - summary.rows_empty;
+        breaches.at_least("rows_with_documents", Some(found as f64), 1.0);
+    }
     breaches.at_least("mean_jaccard", summary.mean_jaccard, jaccard);
     breaches.at_least("top1_stability_rate", summary.top1_stability_rate, top1);
     breaches.at_most("latency_ratio", summary.latency_ratio.unwrap_or(0.0), latency_multiplier, None);
@@ -89,6 +93,12 @@ pub fn regression(
     let mut notes = Vec::new();
     if latency_skipped {
         notes.push("latency was not compared: no replayed row has a captured latency above 0".into());
+    }
+    if summary.rows_empty > 0 {
+        notes.push(format!(
+            "{} of {} replayed rows found nothing then and nothing now, which counts as stable",
+            summary.rows_empty, summary.rows_replayed
+        ));
     }
     if skipped.count > 0 {
         notes.push(format!(

@@ -54,12 +54,12 @@ impl GateReport {
             options.check()?;
             let tests = regression.tests.iter_mut().chain(&mut correctness.tests);
             correct(&mut tests.collect::<Vec<_>>());
-            regression.undecided.extend(unconfirmed(
-                &mut regression.breaches,
-                &regression.tests,
-                options.alpha,
-            ));
-            let doubtful = unconfirmed(&mut correctness.breaches, &correctness.tests, options.alpha);
+            let all = (regression.tests.len() + correctness.tests.len(), options.alpha);
+            let RegressionGate { breaches, tests, notes, .. } = &mut regression;
+            let doubtful = unconfirmed(breaches, tests, all, notes);
+            regression.undecided.extend(doubtful);
+            let CorrectnessGate { breaches, tests, notes, .. } = &mut correctness;
+            let doubtful = unconfirmed(breaches, tests, all, notes);
             correctness.undecided.extend(doubtful);
         }
         let verdict = regression.verdict().and(correctness.verdict());
@@ -87,7 +87,7 @@ impl GateReport {
 
 fn write_question(out: &mut String, question: &Question<'_>) -> std::fmt::Result {
     let path = question.path.map(|path| format!(", {path}")).unwrap_or_default();
-    writeln!(out, "\n{}: {}{path}", question.name, words(question.verdict))?;
+    writeln!(out, "\n{}: {}{}", question.name, words(question.verdict), flat(&path))?;
     writeln!(out, "  {:<24} {}", question.basis.0, question.basis.1)?;
     for Figure { metric, value, limit } in &question.figures {
         let limit = match limit {
@@ -100,15 +100,20 @@ fn write_question(out: &mut String, question: &Question<'_>) -> std::fmt::Result
     write_tests(out, question.tests)?;
     write_reasons(out, question, "BREACHES", question.breaches)?;
     write_reasons(out, question, "UNDECIDED", question.undecided)?;
-    question.notes.iter().try_for_each(|note| writeln!(out, "  note: {note}"))?;
+    question.notes.iter().try_for_each(|note| writeln!(out, "  note: {}", flat(note)))?;
     for (index, (title, lines)) in question.worst.iter().enumerate() {
         if index == 0 {
             writeln!(out, "  WORST")?;
         }
-        writeln!(out, "    {title}")?;
-        lines.iter().try_for_each(|line| writeln!(out, "      {line}"))?;
+        writeln!(out, "    {}", flat(title))?;
+        lines.iter().try_for_each(|line| writeln!(out, "      {}", flat(line)))?;
     }
     Ok(())
+}
+
+/// In one line: texts of files must not begin lines of their own, which mean something to the programs that run jobs.
+fn flat(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The verdict as people read it.
@@ -155,10 +160,10 @@ fn write_reasons(
         writeln!(out, "  {heading}")?;
     }
     for breach in list {
-        writeln!(out, "    {}", question.reason(breach))?;
+        writeln!(out, "    {}", flat(&question.reason(breach)))?;
         if let Some(tail) = &breach.error_tail {
             let tail: String = tail.chars().take(TAIL).collect();
-            writeln!(out, "      {}", tail.replace(['\n', '\r'], " "))?;
+            writeln!(out, "      {}", flat(&tail))?;
         }
     }
     Ok(())

@@ -85,11 +85,26 @@ pub(super) fn correct(tests: &mut [&mut MetricTest]) {
     }
 }
 
-/// Takes out the breaches that their test does not confirm.
-pub(super) fn unconfirmed(breaches: &mut Vec<Breach>, tests: &[MetricTest], alpha: f64) -> Vec<Breach> {
+/// Takes out the breaches that their test does not confirm, of `tests` of all together `metrics`. Where there are too
+/// few rows for a test to confirm anything, the threshold alone decides, and `notes` says so.
+pub(super) fn unconfirmed(
+    breaches: &mut Vec<Breach>,
+    tests: &[MetricTest],
+    (metrics, alpha): (usize, f64),
+    notes: &mut Vec<String>,
+) -> Vec<Breach> {
     let doubtful = |breach: &mut Breach| {
-        let test = tests.iter().find(|test| test.metric == breach.metric);
-        test.is_some_and(|test| test.p_adjusted >= alpha)
+        let Some(test) = tests.iter().find(|test| test.metric == breach.metric) else { return false };
+        // All margins below 0: of 2^n patterns of signs, one is as low.
+        let least = 0.5f64.powf(test.n as f64) * metrics as f64;
+        if least >= alpha {
+            notes.push(format!(
+                "{}: no test of {} values can confirm a miss; the threshold alone decides",
+                test.metric, test.n
+            ));
+            return false;
+        }
+        test.p_adjusted >= alpha
     };
     breaches.extract_if(.., doubtful).collect()
 }

@@ -192,16 +192,22 @@ fn a_miss_counts_when_its_test_confirms_it() {
         GateReport::new(Some(gate), extra.into_iter().next().filter(|_| !alone), Some(options))
             .expect("is asked")
     };
-    // Three lost rows of three: the rarest of eight sign patterns, p = 1/8 each.
+    // Three lost rows of three: the rarest of eight sign patterns, p = 1/8 each. No test of three could say more.
     let few = with(&vec![ran(1, "a", "b", (100.0, 100.0)); 3], true);
-    assert_eq!(few.verdict, Verdict::Inconclusive);
-    assert_eq!(metrics(&few.regression_gate.undecided), ["mean_jaccard", "top1_stability_rate"]);
+    assert_eq!((few.verdict, few.regression_gate.undecided.len()), (Verdict::Fail, 0));
+    assert!(few.regression_gate.notes[0].contains("no test of 3 values can confirm a miss"), "{few:?}");
     let test = &few.regression_gate.tests[0];
     assert_eq!((test.p_value, test.p_adjusted, test.n), (1.0 / 8.0, 3.0 / 8.0, 3));
     assert!(
         (test.margin + 0.85).abs() < 1e-12
             && test.minimum_detectable_effect.is_some_and(|effect| effect < 1e-9)
     );
+    // Three of ten are below the floors, and may be by chance.
+    let mut some = vec![ran(1, "a", "a", (100.0, 100.0)); 7];
+    some.extend(vec![ran(1, "a", "b", (100.0, 100.0)); 3]);
+    let some = with(&some, true);
+    assert_eq!(some.verdict, Verdict::Inconclusive);
+    assert_eq!(metrics(&some.regression_gate.undecided), ["mean_jaccard", "top1_stability_rate"]);
     // Twelve of twelve: p = 2^-12.
     let many = with(&vec![ran(1, "a", "b", (100.0, 100.0)); 12], true);
     assert_eq!((many.verdict, many.regression_gate.undecided.len()), (Verdict::Fail, 0));
@@ -214,6 +220,14 @@ fn a_miss_counts_when_its_test_confirms_it() {
     // A failed row needs no test.
     let broken = with(&[ReplayedRow::errored(&captured(1, "a", 1.0), "no index")], true);
     assert!(metrics(&broken.regression_gate.breaches).contains(&"rows_errored"));
+}
+
+/// Nothing is as stable as searches that never found anything.
+#[test]
+fn a_baseline_of_empty_answers_passes_nothing() {
+    let found = gate(&vec![ran(1, "", "", (1.0, 1.0)); 4], Floors::default());
+    assert_eq!(metrics(&found.breaches), ["rows_with_documents"]);
+    assert_eq!(found.verdict(), Verdict::Fail);
 }
 
 #[test]
@@ -229,7 +243,8 @@ fn one_report_for_people_and_for_programs() {
          top1_stability_rate       0.800  floor 0.800\n  \
          mean_rank_biased_overlap  0.827\n  \
          latency_ratio             1.500  ceiling 2.000\n  \
-         BREACHES\n    mean_jaccard 0.793 is below its floor 0.850 (team.baseline.ndjson)\n"
+         BREACHES\n    mean_jaccard 0.793 is below its floor 0.850 (team.baseline.ndjson)\n  \
+         note: 1 of 10 replayed rows found nothing then and nothing now, which counts as stable\n"
     );
     let json = serde_json::to_value(&report).expect("is JSON");
     assert_eq!(json["correctness_gate"], serde_json::json!({"ran": false}));
@@ -276,19 +291,20 @@ fn junit_is_xml_with_a_case_for_every_metric_and_worst_query() {
     let cases: Vec<_> = suite.children().filter(|node| node.has_tag_name("testcase")).collect();
     let names: Vec<_> = cases.iter().map(|case| case.attribute("name").expect("has a name")).collect();
     assert_eq!(
-        names[..6],
+        names[..7],
         [
             "rows_errored",
             "rows_skipped",
             "rows_replayed",
+            "rows_with_documents",
             "mean_jaccard",
             "top1_stability_rate",
             "latency_ratio"
         ]
     );
-    assert!(names[6].starts_with("worst 1: jaccard=0.00 top1=lost  query \"a|b | c |"), "{names:?}");
+    assert!(names[7].starts_with("worst 1: jaccard=0.00 top1=lost  query \"a|b | c |"), "{names:?}");
     assert_eq!(
-        names[8..],
+        names[9..],
         [
             "queries_errored",
             "queries_run",
@@ -299,9 +315,9 @@ fn junit_is_xml_with_a_case_for_every_metric_and_worst_query() {
     );
     let failed = |name: usize| cases[name].children().find(|node| node.has_tag_name("failure"));
     let failures: Vec<usize> = (0..cases.len()).filter(|case| failed(*case).is_some()).collect();
-    assert_eq!(failures, [3, 6, 7]);
-    assert_eq!((suite.attribute("tests"), suite.attribute("failures")), (Some("13"), Some("3")));
-    let failure = failed(3).expect("fails");
+    assert_eq!(failures, [4, 7, 8]);
+    assert_eq!((suite.attribute("tests"), suite.attribute("failures")), (Some("14"), Some("3")));
+    let failure = failed(4).expect("fails");
     assert!(failure.text().is_some_and(|text| text.contains("<img src=x onerror=1> ]]> & \"q\"")), "{xml}");
     assert!(
         failure
@@ -358,7 +374,7 @@ fn a_summary_begins_with_what_is_wrong_and_holds_no_markup_of_others() {
     assert_eq!(after, "");
     // Every cell of the table is there once.
     let rows = lines[table + 1..].iter().take_while(|line| line.starts_with('|'));
-    assert!(rows.clone().count() == 12 && rows.clone().all(|row| row.matches('|').count() == 5), "{page}");
+    assert!(rows.clone().count() == 13 && rows.clone().all(|row| row.matches('|').count() == 5), "{page}");
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Known queries from any file that states them, and the collections that their documents are in.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::qrels::{self, DEFAULT_SOURCE, KnownQueries, KnownQuery, SourceSlug};
-use crate::corpus::{self, JudgedQuery, Query, queries, trec};
+use crate::corpus::{self, JudgedQuery, Query, open_file, queries, trec};
 use crate::error::{Error, Result};
+use crate::record::json;
 
 /// Reads known queries: the JSON of [`qrels`], a `queries.json`, a folder with either that or BEIR's files, a list of
 /// `{"query", "relevant": [slug…], "grades"?: {slug: grade}}`, or TREC judgments together with `queries`, a file of
@@ -31,7 +33,9 @@ pub fn read(path: &Path, queries: Option<&Path>) -> Result<KnownQueries> {
     if path.is_dir() {
         return judged(path, corpus::judged_queries(path)?);
     }
-    let bytes = std::fs::read(path).map_err(|e| Error::io("read the queries", path, e))?;
+    let mut bytes = Vec::new();
+    let read = open_file(path, "queries")?.read_to_end(&mut bytes);
+    read.map_err(|e| Error::io("read the queries", path, e))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::input("not UTF-8").with_hint("save the file as UTF-8 text"))
         .map_err(|e| e.context(path.display()))?;
@@ -45,7 +49,7 @@ fn parse(text: &str) -> Result<KnownQueries> {
             "judgments in TREC's form need the texts of their queries: name them with --queries",
         ));
     }
-    let value: Value = serde_json::from_str(start).map_err(|e| Error::input(format!("not JSON: {e}")))?;
+    let value = json::from_str(start).map_err(|e| Error::input(format!("not JSON: {e}")))?;
     match &value {
         Value::Object(file) if file.contains_key("schema_version") || !file.contains_key("queries") => {
             qrels::parse(start)
@@ -91,15 +95,16 @@ fn plain(list: &Value) -> Result<KnownQueries> {
         let grades = grades.map(|(slug, grade)| (SourceSlug::new(DEFAULT_SOURCE, slug), grade)).collect();
         Ok(KnownQuery { grades, ..KnownQuery::new(id, entry.query, relevant) })
     });
-    Ok(KnownQueries { description: None, queries: queries.collect::<Result<_>>()? })
+    Ok(KnownQueries { description: None, queries: queries.collect::<Result<_>>()?, left_out: 0 })
 }
 
 fn trec_queries(path: &Path, queries: &Path) -> Result<KnownQueries> {
     let mut qrels = trec::read_qrels(path)?;
     let texts = corpus::beir::query_texts(queries)?;
+    // A query that nobody judged has no relevant document.
     let cases: Vec<JudgedQuery> = texts
         .into_iter()
-        .filter_map(|query| qrels.remove(&query.id).map(|judgments| JudgedQuery { query, judgments }))
+        .map(|query| JudgedQuery { judgments: qrels.remove(&query.id).unwrap_or_default(), query })
         .collect();
     if let Some(id) = qrels.keys().next() {
         let what = format!("{}: query `{id}` is judged, but is not in {}", path.display(), queries.display());
@@ -118,7 +123,7 @@ fn known_queries(cases: Vec<JudgedQuery>) -> Result<KnownQueries> {
     if queries.is_empty() {
         return Err(Error::input(format!("none of {all} queries has a relevant document")));
     }
-    Ok(KnownQueries { description: None, queries })
+    Ok(KnownQueries { description: None, left_out: all - queries.len(), queries })
 }
 
 /// A judged query as a known one; `None` when nothing is relevant.

@@ -121,6 +121,16 @@ impl IndexReader {
         self.meta.generation
     }
 
+    /// The files of the lexical side that differ from their checksums.
+    pub fn verify_words(&self) -> Result<Vec<String>> {
+        Lexical::verify(&lexical_dir(&self.dir))
+    }
+
+    /// Whether no change was finished since it was opened.
+    pub fn is_current(&self) -> Result<bool> {
+        Ok(self.db().meta()?.generation == self.meta.generation)
+    }
+
     /// The model of the vectors; `None` when the index has none.
     pub fn model(&self) -> Option<&IndexModel> {
         self.meta.model.as_ref()

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::captured::{self, Captured, Fingerprints, is_header};
 use super::ndjson::{Line, Lines};
-use crate::corpus::hex;
+use crate::corpus::{hex, open_file};
 use crate::error::{Error, Result};
 
 mod publish;
@@ -251,7 +251,7 @@ fn verify(header: &Header, hashes: Vec<u64>, rows_hash: &str) -> Result<()> {
 /// A file that can be read twice: itself, or what a pipe delivered in a temporary one.
 fn reread(path: &Path) -> Result<File> {
     let failed = |e| Error::io("read the records", path, e);
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = open_file(path, "records")?;
     if file.metadata().map_err(failed)?.is_file() {
         return Ok(file);
     }

@@ -265,7 +265,10 @@ impl Captured {
         }
         found.extend(self.retrieved_slugs.iter().map(|slug| ("retrieved_slugs", slug.as_str())));
         found.extend(self.source_ids.iter().map(|source| ("source_ids", source.as_str())));
-        self.extra.iter().for_each(|(key, value)| strings(key, value, &mut found));
+        self.extra.iter().for_each(|(key, value)| {
+            found.push((key, key));
+            strings(key, value, &mut found);
+        });
         found
     }
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::json;
+use crate::corpus::open_file;
 use crate::error::{Error, Result};
 
 /// Bytes that a line may have. A longer one is no record, and is not held in memory to find out.
@@ -37,7 +39,7 @@ pub(super) struct Lines<R> {
 
 impl Lines<BufReader<File>> {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io("read the records", path, e))?;
+        let file = open_file(path, "records")?;
         Ok(Self::new(BufReader::new(file), &path.display().to_string()))
     }
 }
@@ -125,7 +127,7 @@ impl<R: BufRead> Iterator for Lines<R> {
 pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Error::input("not UTF-8").with_hint("save the file as UTF-8 text"))?;
-    let value: Value = serde_json::from_str(text).map_err(|e| {
+    let value = json::from_str(text).map_err(|e| {
         // The position that serde_json appends is one inside the line.
         let what = e.to_string().replace(" at line 1 column ", " at column ");
         Error::input(format!("not JSON: {what}")).with_hint("write one JSON object a line")

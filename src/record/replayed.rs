@@ -113,6 +113,9 @@ pub struct ReplaySummary {
     pub rows_skipped: usize,
     /// Those that failed.
     pub rows_errored: usize,
+    /// Those that were run again and found nothing, then and now; they count as stable.
+    #[serde(default)]
+    pub rows_empty: usize,
     /// Mean Jaccard coefficient of the two answers.
     pub mean_jaccard: Option<f64>,
     /// Share of rows whose first document stayed.
@@ -138,6 +141,8 @@ pub struct ReplayTally {
     pub rank_biased_overlap: Vec<f64>,
     /// Milliseconds as captured and now, of each replayed row where both were measured.
     pub latencies: Vec<(f64, f64)>,
+    /// How many replayed rows found nothing then and nothing now.
+    pub empty: usize,
     /// Rows left out.
     pub skipped: Faults,
     /// Rows that failed.
@@ -174,6 +179,8 @@ impl ReplayTally {
             (None, Some(message)) => self.errored.add(id(), message),
             (None, None) => {}
         }
+        let nothing = row.captured_slugs.is_empty() && row.current_slugs.is_empty();
+        self.empty += usize::from(row.replayed() && nothing);
         self.jaccard.extend(row.jaccard());
         self.top1.extend(row.top1_match().map(|same| f64::from(u8::from(same))));
         self.rank_biased_overlap.extend(row.rank_biased_overlap());
@@ -189,6 +196,7 @@ impl ReplayTally {
             rows_replayed: self.jaccard.len(),
             rows_skipped: self.skipped.count,
             rows_errored: self.errored.count,
+            rows_empty: self.empty,
             mean_jaccard: stats::mean(&self.jaccard),
             top1_stability_rate: stats::mean(&self.top1),
             mean_latency_delta_ms: means.map(|(before, now)| now - before),

@@ -67,11 +67,13 @@ impl Plan {
         }
     }
 
-    /// The row as far as it can be compared: the time that an answer took has no counterpart, as only its passages
-    /// are looked for.
+    /// The row as far as it can be compared: its documents down to the depth; the time that an answer took has no
+    /// counterpart, as only its passages are looked for.
     pub fn comparable(&self, row: &Captured) -> Captured {
         let latency_ms = row.latency_ms.filter(|_| row.tool_name != Tool::Ask);
-        Captured { latency_ms, ..row.clone() }
+        let mut seen = HashSet::new();
+        let slugs = row.retrieved_slugs.iter().filter(|slug| seen.insert(slug.as_str())).take(self.depth);
+        Captured { latency_ms, retrieved_slugs: slugs.cloned().collect(), ..row.clone() }
     }
 
     /// What this pipeline lacks.

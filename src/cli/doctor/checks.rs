@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use super::super::capture as recording;
 use super::{Capture, Check, Status};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::models;
 use crate::models::inventory::{self, ModelStatus, State};
 use crate::pipeline::index::IndexReader;
@@ -104,6 +104,13 @@ pub(super) fn index(dir: &Path, settings: &Settings) -> Check {
 
 fn health(dir: &Path, settings: &Settings) -> Result<String> {
     let index = IndexReader::open(dir)?;
+    let differ = index.verify_words()?;
+    if !differ.is_empty() {
+        let what = format!("{}: files differ from their checksums: {}", dir.display(), differ.join(", "));
+        return Err(
+            Error::input(what).with_hint("delete the folder `lexical` in it: the next search makes it anew")
+        );
+    }
     let collections = index.collections()?;
     let documents: u64 = collections.iter().map(|(_, count)| count).sum();
     let names: Vec<&str> = collections.iter().map(|(name, _)| name.as_str()).collect();

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use super::known::{self, Known};
 use super::number::{factor, share};
 use super::replay;
-use crate::corpus::write_file;
-use crate::error::{Error, Result, exit};
+use crate::corpus::{is_database, write_file};
+use crate::error::{Error, ErrorKind, Result, exit};
 use crate::gate::{
     CorrectnessGate, CorrectnessThresholds, GateReport, RegressionGate, RegressionThresholds, Significance,
     Verdict, WorstRow, WorstRows, correctness, junit, markdown, regression, stale, worst_queries,
@@ -84,7 +84,8 @@ struct Thresholds {
     /// Least share of replayed searches whose first document stays. Default: that of the baseline.
     #[arg(long, value_name = "0..1", value_parser = share)]
     threshold_top1: Option<f64>,
-    /// Most that replayed searches may take, as a multiple of the captured latency. Default: that of the baseline.
+    /// Most that replayed searches may take, as a multiple of the captured latency. Default: that of the baseline. It
+    /// says little where each search was captured by a program of its own, which loaded the models first.
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     threshold_latency_multiplier: Option<f64>,
     /// Most rows of a baseline that may be left out, because they cannot be run as they were.
@@ -114,6 +115,21 @@ enum Inconclusive {
 
 /// Runs it.
 pub fn run(args: Args) -> Result<ExitCode> {
+    let (junit, summary) = (args.junit.as_deref(), args.summary.as_deref());
+    crate::cli::apart(
+        &[("--junit", junit), ("--summary", summary)],
+        &[
+            ("--baseline", args.baseline.as_deref()),
+            ("--qrels", args.qrels.as_deref()),
+            ("--queries", args.known.queries.as_deref()),
+        ],
+    )?;
+    for (option, path) in [("--junit", junit), ("--summary", summary)] {
+        if let Some(path) = path.filter(|path| is_database(path)) {
+            return Err(Error::usage(format!("{}: {option} would replace a database", path.display()))
+                .with_hint("choose another file"));
+        }
+    }
     let decided = decide(&args);
     // An error belongs into the reports of a job as well: a job without a report looks like one that passed.
     let (xml, page) = match &decided {
@@ -135,15 +151,20 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
     };
     crate::cli::print(&if args.json { crate::cli::json(&report) } else { report.text() })?;
-    written?;
-    Ok(ExitCode::from(match (report.verdict, args.inconclusive) {
+    let code = match (report.verdict, args.inconclusive) {
         (Verdict::Pass, _) => exit::PASS,
         (Verdict::Fail, _) => exit::GATE_FAILED,
         (Verdict::Inconclusive, _) if report.correctness_gate.unjudged() => exit::ERROR,
         (Verdict::Inconclusive, Some(Inconclusive::Pass)) => exit::PASS,
         (Verdict::Inconclusive, Some(Inconclusive::Fail)) => exit::GATE_FAILED,
         (Verdict::Inconclusive, None) => exit::ERROR,
-    }))
+    };
+    match written {
+        // A breach is a breach, whether or not its report could be written.
+        Err(error) if code == exit::GATE_FAILED => eprintln!("error: {}", error.report()),
+        other => other?,
+    }
+    Ok(ExitCode::from(code))
 }
 
 fn write(args: &Args, xml: &str, page: &str) -> Result<()> {
@@ -184,16 +205,22 @@ fn decide(args: &Args) -> Result<GateReport> {
     let correctness = match (&mut queries, &args.qrels) {
         (Some(queries), Some(path)) => {
             let k = args.k as usize;
+            let note = queries.note();
             let results =
                 args.known.retrieve(&pipeline, queries, k).map_err(|e| e.context(path.display()))?;
             let thresholds = args.thresholds.correctness();
             let mut gate = correctness(&results, k, thresholds, significance.as_ref())?;
+            gate.notes.extend(note);
             gate.qrels_path = Some(path.display().to_string());
             gate.worst = worst_queries(&results, k, args.worst as usize);
             Some::<CorrectnessGate>(gate)
         }
         _ => None,
     };
+    if !pipeline.index().is_current()? {
+        let what = format!("{}: the index was changed while the gate ran", pipeline.index().dir().display());
+        return Err(Error::new(ErrorKind::Busy, what).with_hint("run it again"));
+    }
     GateReport::new(regression, correctness, significance)
 }
 

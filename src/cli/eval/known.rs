@@ -18,7 +18,7 @@ use crate::store::cache::Cache;
 pub(super) struct Known {
     /// Texts of the queries, where the judgments are in TREC's form: `id`, tab, text a line, or BEIR's JSON lines.
     #[arg(long, value_name = "FILE", requires = "qrels")]
-    queries: Option<PathBuf>,
+    pub(super) queries: Option<PathBuf>,
     /// How known queries are searched for. Expansion is by rules, so that the same index gives the same figures.
     #[arg(long, value_enum, default_value = "hybrid")]
     pub(super) mode: Mode,

@@ -128,6 +128,9 @@ struct Row {
 /// Runs it.
 pub fn run(args: Args) -> Result<ExitCode> {
     let mut queries = args.known.read(&args.qrels)?;
+    if let Some(note) = queries.note() {
+        eprintln!("note: {}: {note}", args.qrels.display());
+    }
     let pipeline = known::open(args.index.as_deref(), args.known.mode.needs_vectors())?;
     let results = args
         .known

@@ -28,8 +28,8 @@ const STEP: usize = 25;
 ///
 /// Every search is run as it was captured: by words, by meaning or both, with its limit, collection and expansion.
 /// What cannot be run so is left out and named. Without a --fail option the exit code is 0 however much has moved;
-/// with one it is 1 when a figure is missed, could not be measured, or a search failed; 2 says that nothing was
-/// replayed.
+/// with one it is 1 when a figure is missed or could not be measured, a search failed, or more rows than
+/// --max-skipped were left out; 2 says that nothing was replayed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rankgate eval replay --against captured.ndjson
@@ -63,6 +63,9 @@ pub struct Args {
     /// Most that searches may take, as a multiple of the captured latency.
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     fail_over_latency: Option<f64>,
+    /// With a --fail option: most rows that may be left out, because they cannot be run as they were.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_skipped: usize,
 }
 
 /// What `replay` prints with `--json`.
@@ -217,15 +220,18 @@ fn breaches(args: &Args, summary: &ReplaySummary, tally: &ReplayTally) -> Vec<Br
     check("mean_jaccard", summary.mean_jaccard, args.fail_under_jaccard, Ordering::Greater);
     check("top1_stability_rate", summary.top1_stability_rate, args.fail_under_top1, Ordering::Greater);
     check("latency_ratio", summary.latency_ratio, args.fail_over_latency, Ordering::Less);
-    // The figures of the rows that survive say nothing about those that failed.
+    // The figures of the rows that survive say nothing about those that failed or were left out.
     let demanding = [args.fail_under_jaccard, args.fail_under_top1, args.fail_over_latency];
-    if demanding.iter().any(Option::is_some) && tally.errored.count > 0 {
-        breaches.push(Breach {
-            metric: "rows_errored".into(),
-            observed: Some(tally.errored.count as f64),
-            threshold: Some(0.0),
-            error_tail: Some(tally.errored.first.clone()),
-        });
+    let faults = [("rows_errored", &tally.errored, 0), ("rows_skipped", &tally.skipped, args.max_skipped)];
+    for (metric, faults, most) in faults.into_iter().filter(|(_, faults, most)| faults.count > *most) {
+        if demanding.iter().any(Option::is_some) {
+            breaches.push(Breach {
+                metric: metric.into(),
+                observed: Some(faults.count as f64),
+                threshold: Some(most as f64),
+                error_tail: Some(faults.first.clone()),
+            });
+        }
     }
     breaches
 }

@@ -1,6 +1,7 @@
 //! An index opened for searching.
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use tantivy::directory::MmapDirectory;
@@ -80,7 +81,7 @@ impl Lexical {
             run.filter(query)?;
             run.result(limit)
         };
-        search().map_err(|e| failed(&self.dir, "search the index", e))
+        self.guarded(search)
     }
 
     /// The documents of `collection`, or of all, that have a text which `query` excludes, in any field.
@@ -98,7 +99,7 @@ impl Lexical {
             let docs: Vec<Doc> = (0..self.documents.end).filter(|&doc| found[doc as usize]).collect();
             Ok(self.documents.keys(&docs)?.into_iter().collect())
         };
-        find().map_err(|e| failed(&self.dir, "search the index", e))
+        self.guarded(find)
     }
 
     /// What the score of the document with this key is made of, the greatest part first.
@@ -120,6 +121,32 @@ impl Lexical {
             run.notes.sort_by(|a, b| b.score.total_cmp(&a.score));
             Ok(run.notes)
         };
-        explain().map_err(|e| failed(&self.dir, "search the index", e))
+        self.guarded(explain)
     }
+
+    /// Runs what reads postings. Damaged ones can name documents that there are not: that is an error of the index,
+    /// and no reason to end the program.
+    fn guarded<T>(&self, work: impl FnOnce() -> tantivy::Result<T>) -> Result<T> {
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(result) => result.map_err(|e| failed(&self.dir, "search the index", e)),
+            Err(_) => Err(damaged(&self.dir)),
+        }
+    }
+
+    /// Compares the files of the index in `dir` with their checksums; the names of those that differ.
+    ///
+    /// Fails when there is no index, or it cannot be opened.
+    pub fn verify(dir: &Path) -> Result<Vec<String>> {
+        let verify = || Index::open_in_dir(dir)?.validate_checksum();
+        let differ = verify().map_err(|e| failed(dir, "verify the index", e))?;
+        let mut names: Vec<String> = differ.iter().map(|path| path.display().to_string()).collect();
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// The error for an index whose files hold what nobody wrote.
+fn damaged(dir: &Path) -> Error {
+    Error::input(format!("{}: the index is damaged", dir.display()))
+        .with_hint("delete this folder: the next search makes it anew, no document is lost")
 }

@@ -101,11 +101,11 @@ pub fn publish(from: &Path, to: &Path, options: &PublishOptions) -> Result<Heade
         out.write_all(b"\n")?;
         io::copy(&mut BufReader::new(copy), out).map(drop)
     };
-    // Between the look at the target and here another process may have published.
     if options.force {
-        write_file(to, "baseline", write)?
+        write_file(to, "baseline", write)?;
     } else {
-        create_file(to, "baseline", write)?
+        // Between the look at the target and here another process may have published.
+        create_file(to, "baseline", write).map_err(|e| if to.exists() { taken(to) } else { e })?;
     }
     Ok(header)
 }
@@ -121,10 +121,14 @@ fn check_target(from: &Path, to: &Path, force: bool) -> Result<()> {
     }
     // A device or a pipe has nothing to lose.
     if to.is_file() && !force {
-        return Err(Error::usage(format!("{}: there is a file already", to.display()))
-            .with_hint("replace it with --force, or choose another name"));
+        return Err(taken(to));
     }
     Ok(())
+}
+
+fn taken(to: &Path) -> Error {
+    Error::usage(format!("{}: there is a file already", to.display()))
+        .with_hint("replace it with --force, or choose another name")
 }
 
 /// The file's name without `.baseline.ndjson` or `.ndjson`.
@@ -205,7 +209,8 @@ fn refuse_repetitions(source: &mut Source, places: &[Place]) -> Result<()> {
     for group in places.chunk_by(Place::asks_the_same).filter(|group| group.len() > 1) {
         let row = source.row(&group[0])?;
         repeated.add(|| {
-            let query: String = row.query.chars().take(60).collect();
+            let flat = |c: char| if c.is_control() { ' ' } else { c };
+            let query: String = row.query.chars().take(60).map(flat).collect();
             format!("{} `{query}` {} times", row.tool_name.name(), group.len())
         });
     }

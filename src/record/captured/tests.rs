@@ -101,7 +101,7 @@ fn personal_data_may_be_in_any_text() {
     row.expansion = Some(Expansion { hyde: Some("hyde".into()), ..Expansion::default() });
     row.extra = serde_json::from_str(r#"{"note":{"by":["me"]}}"#).expect("is JSON");
     let texts: Vec<_> = row.texts().into_iter().map(|(_, text)| text).collect();
-    assert_eq!(texts, ["q", "part", "hyde", "slug", "by", "me"]);
+    assert_eq!(texts, ["q", "part", "hyde", "slug", "note", "by", "me"]);
 }
 
 fn value() -> impl Strategy<Value = Value> {
