@@ -10,7 +10,8 @@
 //!   digits of the North American form with a separator or brackets after the area code. Bare digits are none.
 //! - A card number has 13 to 19 digits, single blanks or hyphens between them, and a right check digit (Luhn).
 //!   It is found among other numbers too: `4111 1111 1111 1111 12/27`.
-//! - The scheme `bearer` counts in any letter case (RFC 9110).
+//! - Blanks that do not break and typographic dashes count as blanks and hyphens: pasted text has them.
+//! - The scheme `bearer` counts in any letter case (RFC 9110), also with a colon behind it.
 //! - What touches the find (letters before a token, digits behind a domain) does not hide it.
 //!
 //! Time is linear in the text. The expressions run on finite automata, without backtracking, and no stretch of
@@ -124,33 +125,38 @@ impl Family {
     }
 }
 
-// The group `find` is what was found; around it stands what may touch it. Latin letters beside ASCII are letters of
-// an address (`müller@…`), those of other scripts are its neighbours in running text.
+// The group `find` is what was found; around it stands what may touch it. Letters of scripts that put spaces between
+// words are letters of an address (`müller@…`, `иван@…`), those of others are its neighbours in running text.
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
-    compile(r"(?<find>[\p{Latin}0-9_][\p{Latin}0-9._%+-]*@[\p{Latin}0-9.-]+\.\p{Latin}{2,})")
+    let letter = r"\p{Latin}\p{Cyrillic}\p{Greek}";
+    compile(&format!(r"(?<find>[{letter}0-9_][{letter}0-9._%+'-]*@[{letter}0-9.-]+\.[{letter}]{{2,}})"))
 });
 
+/// Hyphens and dashes as text processors put them, inside of a class.
+const DASHES: &str = r"\u{2010}-\u{2015}-";
+
 static PHONE: LazyLock<Regex> = LazyLock::new(|| {
-    let gap = r"[\s\u{feff}.-]";
+    let gap = format!(r"[\s\u{{feff}}.{DASHES}]");
     let local = format!("[0-9]{{3}}{gap}?[0-9]{{4}}");
     let bracketed = format!(r"\([0-9]{{3}}\)[\s\u{{feff}}]?{local}");
     let plain = format!("[0-9]{{3}}{gap}{local}");
     let american = format!(r"\+[0-9]{{1,3}}{gap}?(?:{bracketed}|{plain})");
-    let international = r"\+[1-9](?:[ ./()-]{0,2}[0-9]){7,14}";
+    let international = format!(r"\+[1-9](?:[ \u{{a0}}\u{{202f}}./(){DASHES}]{{0,2}}[0-9]){{7,14}}");
     compile(&format!(
         "(?:(?<find>{american}|{international}|{bracketed})|(?:^|[^0-9])(?<bare>{plain}))(?:$|[^0-9])"
     ))
 });
 
-static SSN: LazyLock<Regex> =
-    LazyLock::new(|| compile("(?:^|[^0-9])(?<find>[0-9]{3}-[0-9]{2}-[0-9]{4})(?:$|[^0-9])"));
+static SSN: LazyLock<Regex> = LazyLock::new(|| {
+    compile(&format!("(?:^|[^0-9])(?<find>[0-9]{{3}}[{DASHES}][0-9]{{2}}[{DASHES}][0-9]{{4}})(?:$|[^0-9])"))
+});
 
 static JWT: LazyLock<Regex> =
     LazyLock::new(|| compile(r"(?<find>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})"));
 
 // `=` ends a token, so that the next one may touch it: both are one find then.
 static BEARER: LazyLock<Regex> = LazyLock::new(|| {
-    compile(r"(?:^|[^A-Za-z_])(?<find>(?:(?i-u:bearer)[\s\u{feff}]+[A-Za-z0-9._~+/-]{10,}=*)+)")
+    compile(r"(?:^|[^A-Za-z_])(?<find>(?:(?i-u:bearer):?[\s\u{feff}]+[A-Za-z0-9._~+/-]{10,}=*)+)")
 });
 
 fn compile(pattern: &str) -> Regex {
@@ -204,7 +210,14 @@ fn cards(text: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// The end of the longest card number that starts at the digit `start`. Looks at 37 bytes at most.
+/// The bytes of the blank or hyphen that `text` begins with; 0 without.
+fn gap(text: &[u8]) -> usize {
+    let gaps =
+        [" ", "-", "\t", "\u{a0}", "\u{202f}", "\u{2010}", "\u{2011}", "\u{2012}", "\u{2013}", "\u{2014}"];
+    gaps.iter().find(|gap| text.starts_with(gap.as_bytes())).map_or(0, |gap| gap.len())
+}
+
+/// The end of the longest card number that starts at the digit `start`. Looks at 19 digits and their gaps at most.
 fn card(text: &[u8], start: usize) -> Option<usize> {
     let digit =
         |at: usize| text.get(at).filter(|byte| byte.is_ascii_digit()).map(|byte| u32::from(byte - b'0'));
@@ -219,9 +232,7 @@ fn card(text: &[u8], start: usize) -> Option<usize> {
         if count >= 13 && digit(at).is_none() && single % 10 == 0 {
             end = Some(at);
         }
-        if matches!(text.get(at), Some(b' ' | b'-')) {
-            at += 1;
-        }
+        at += gap(&text[at..]);
         if digit(at).is_none() {
             break;
         }
@@ -255,6 +266,12 @@ mod tests {
             ("378282246310005 5555-5555-5555-4444", "[REDACTED] [REDACTED]"),
             ("card 4111111111111111 12/27 cvv 123", "card [REDACTED] 12/27 cvv 123"),
             ("order 12 4111111111111111", "order 12 [REDACTED]"),
+            // As pasted from a page or a text processor.
+            ("+44\u{a0}20\u{202f}7946\u{a0}0958", "[REDACTED]"),
+            ("555\u{2011}123\u{2011}4567, 123\u{2013}45\u{2013}6789", "[REDACTED], [REDACTED]"),
+            ("4111\u{a0}1111\u{2011}1111\t1111", "[REDACTED]"),
+            ("иван@пример.рф γιώργος@example.com o'brien@example.com", "[REDACTED] [REDACTED] [REDACTED]"),
+            ("Bearer: abcdefghij0", "Bearer [REDACTED]"),
         ] {
             assert_eq!(scrub(text), scrubbed, "{text}");
         }
@@ -314,7 +331,7 @@ mod tests {
                 "a@b.cc", "@", ".com", "%", "_", "555-123-4567", "(555) ", "123-4567", "+1 ", "+44 20 7946 0958", "+",
                 "123-45-6789", "eyJaaaaaaaa", ".bbbbbbbb", "-", "bearer ", "Bearer\u{a0}", "aaaaaaaaaa", "=", "/",
                 "4111111111111111", "4111 1111 ", "1111 1111", "378282246310005", "0000", " ", "é", "ü@ö.de", "[REDACTED]",
-                "\u{feff}", "日本", "\n",
+                "\u{feff}", "日本", "\n", "\u{a0}", "\u{2011}", "\t", "иван@пр.рф", "o'b@c.de", "bearer: ",
             ]).prop_map(str::to_string),
             1 => "[0-9]{1,20}",
             1 => "[ -~]{0,4}",
