@@ -216,6 +216,8 @@ fn a_refusal_is_no_answer_whatever_it_is_called() {
     let ask = generated(QUESTION);
     let answer = scripted(DOCUMENTS, &ask, written(&[(1, "No passage names the number of days.")])).0;
     assert!(answer.text.is_empty() && answer.abstained.unwrap().contains("do not hold the answer"));
+    let copied = written(&[(1, "A library card costs four euros a year.")]);
+    assert!(scripted(DOCUMENTS, &ask, copied).0.abstained.is_some(), "the example is no answer");
     let both = [(1, "Daily copies stay for 35 days."), (1, "No passage names another number.")];
     assert_eq!(scripted(DOCUMENTS, &ask, written(&both)).0.text, "Daily copies stay for 35 days. [1]");
 }

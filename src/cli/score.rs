@@ -69,7 +69,7 @@ pub(super) enum Mode {
     Bm25,
     /// Embeddings only.
     Vector,
-    /// Both lanes, adaptive fusion and reranking: what `rankgate query` does.
+    /// Both lanes, fused and reranked as set: what `rankgate query` does.
     Hybrid,
     /// Both lanes, adaptive fusion, nothing reranked.
     HybridNoRerank,

@@ -32,6 +32,8 @@ the sentence says so.";
 
 /// How the example says that there is no answer; a small model may say so and still call the question answerable.
 const REFUSAL: &str = "No passage names";
+/// What the other example answers; a small model may answer any question with it.
+const EXAMPLE: &str = "A library card costs four euros a year.";
 
 impl Pipeline {
     /// What the generator answers from the passages of `answer`.
@@ -165,9 +167,9 @@ fn examples() -> Vec<(String, String)> {
     let passage = |text: &str| Passage { text: text.into(), ..Passage::default() };
     let passages = [
         passage("The reading room opens at nine. Bags stay in the lockers."),
-        passage("A library card costs four euros a year. Children pay nothing."),
+        passage(&format!("{EXAMPLE} Children pay nothing.")),
     ];
-    let known = json!({"answerable": true, "sentences": [{"source": 2, "text": "A library card costs four euros a year."}]});
+    let known = json!({"answerable": true, "sentences": [{"source": 2, "text": EXAMPLE}]});
     let unknown =
         json!({"answerable": false, "sentences": [{"source": 1, "text": format!("{REFUSAL} the founder.")}]});
     vec![
@@ -185,7 +187,8 @@ impl Written {
         let mut parts: Vec<String> = Vec::new();
         let mut without = 0;
         let answerable = self.answerable;
-        let refuses = |said: &Sentence| !answerable || said.text.starts_with(REFUSAL);
+        let refuses =
+            |said: &Sentence| !answerable || said.text.starts_with(REFUSAL) || said.text.starts_with(EXAMPLE);
         let refused = !answerable || self.sentences.iter().any(refuses);
         for Sentence { source, text } in self.sentences.into_iter().filter(|said| !refuses(said)) {
             let mut numbers: Vec<usize> = [source as usize].into_iter().chain(citations(&text)).collect();
