@@ -112,7 +112,9 @@ fn what_the_repository_lacks_is_named_with_what_it_has() {
     sandbox.settings("[models.custom.tiny]\nrepo = \"acme/other\"\n");
     let (_, err) = expect(&mut command, 2);
     assert!(err.contains("acme/other") && err.contains("not found"), "{err}");
-    drop(hub);
+    // Nobody listens there: a hub that is being closed may still take a connection and never answer.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    command.env("HF_ENDPOINT", format!("http://{closed}"));
     let (_, err) = expect(&mut command, 2);
     assert!(err.contains("check the network and HF_ENDPOINT"), "{err}");
 }
