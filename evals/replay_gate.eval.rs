@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
 use rankgate::Document;
-use rankgate::gate::qrels;
+use rankgate::gate::{qrels, truth};
 use rankgate::models::{Embedder, Embeddings, TextRole, TokenVectors};
 use rankgate::pipeline::indexer;
 use rankgate::prelude::*;
@@ -139,7 +139,7 @@ type Known = Example<(String, Option<String>), Judgments>;
 
 fn known() -> Result<Vec<Known>> {
     let path: PathBuf = project().join("fixtures/replay/qrels.json");
-    let known = qrels::read(&path)?.queries.into_iter().map(|query| {
+    let known = truth::read(&path, None)?.queries.into_iter().map(|query| {
         let judgments = query.relevant.into_iter().map(|document| (document.slug, 1)).collect::<Judgments>();
         if let Some(slug) = judgments.keys().find(|slug| !DOCUMENTS.iter().any(|(id, _)| id == slug)) {
             return Err(Error::input(format!("query `{}` names `{slug}`, which is no document", query.id)));

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result, exit};
 use crate::settings;
+use crate::text::one_line;
 
 mod ask;
 mod bench;
@@ -122,7 +123,7 @@ fn steers(c: char) -> bool {
 
 /// A name or a title that stands in a line of its own.
 fn line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    one_line(text)
 }
 
 /// A result as one pretty-printed JSON document with a line's end. What would steer a terminal is escaped.

@@ -14,14 +14,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
-use std::io::Read;
-use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::corpus::{Hit, Query, open_file};
+use crate::corpus::{Hit, Query};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::json;
 
@@ -134,16 +132,6 @@ impl KnownQueries {
         (self.left_out > 0)
             .then(|| format!("{} queries have no relevant document and are not counted", self.left_out))
     }
-}
-
-/// Reads a file; fails like [`parse`], naming it.
-pub fn read(path: &Path) -> Result<KnownQueries> {
-    let mut bytes = Vec::new();
-    let read = open_file(path, "queries")?.read_to_end(&mut bytes);
-    read.map_err(|e| Error::io("read the queries", path, e))?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Error::input("not UTF-8").with_hint("save the file as UTF-8 text"));
-    text.and_then(|text| parse(&text)).map_err(|e| e.context(path.display()))
 }
 
 /// Reads the JSON text of a file.
@@ -340,8 +328,6 @@ mod tests {
             let error = one(entry).expect_err(entry).to_string();
             assert!(error.starts_with(wanted), "{error}");
         }
-        let error = read(Path::new("no-such.json")).expect_err("is not there");
-        assert_eq!(error.kind(), ErrorKind::NotFound);
     }
 
     fn nearly_a_file() -> impl Strategy<Value = String> {

@@ -9,6 +9,7 @@ use super::question::{Figure, Limit, Question};
 use super::significance::{MetricTest, Significance, correct, unconfirmed};
 use super::{Breach, CorrectnessGate, RegressionGate, Verdict};
 use crate::error::{Error, Result};
+use crate::text::one_line;
 
 /// Characters of an error that people are shown.
 const TAIL: usize = 200;
@@ -87,7 +88,7 @@ impl GateReport {
 
 fn write_question(out: &mut String, question: &Question<'_>) -> std::fmt::Result {
     let path = question.path.map(|path| format!(", {path}")).unwrap_or_default();
-    writeln!(out, "\n{}: {}{}", question.name, words(question.verdict), flat(&path))?;
+    writeln!(out, "\n{}: {}{}", question.name, words(question.verdict), one_line(&path))?;
     writeln!(out, "  {:<24} {}", question.basis.0, question.basis.1)?;
     for Figure { metric, value, limit } in &question.figures {
         let limit = match limit {
@@ -100,20 +101,15 @@ fn write_question(out: &mut String, question: &Question<'_>) -> std::fmt::Result
     write_tests(out, question.tests)?;
     write_reasons(out, question, "BREACHES", question.breaches)?;
     write_reasons(out, question, "UNDECIDED", question.undecided)?;
-    question.notes.iter().try_for_each(|note| writeln!(out, "  note: {}", flat(note)))?;
+    question.notes.iter().try_for_each(|note| writeln!(out, "  note: {}", one_line(note)))?;
     for (index, (title, lines)) in question.worst.iter().enumerate() {
         if index == 0 {
             writeln!(out, "  WORST")?;
         }
-        writeln!(out, "    {}", flat(title))?;
-        lines.iter().try_for_each(|line| writeln!(out, "      {}", flat(line)))?;
+        writeln!(out, "    {}", one_line(title))?;
+        lines.iter().try_for_each(|line| writeln!(out, "      {}", one_line(line)))?;
     }
     Ok(())
-}
-
-/// In one line: texts of files must not begin lines of their own, which mean something to the programs that run jobs.
-fn flat(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The verdict as people read it.
@@ -160,10 +156,10 @@ fn write_reasons(
         writeln!(out, "  {heading}")?;
     }
     for breach in list {
-        writeln!(out, "    {}", flat(&question.reason(breach)))?;
+        writeln!(out, "    {}", one_line(&question.reason(breach)))?;
         if let Some(tail) = &breach.error_tail {
             let tail: String = tail.chars().take(TAIL).collect();
-            writeln!(out, "      {}", flat(&tail))?;
+            writeln!(out, "      {}", one_line(&tail))?;
         }
     }
     Ok(())

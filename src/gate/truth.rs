@@ -187,6 +187,13 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_file_is_named() {
+        let error = read(Path::new("no-such.json"), None).expect_err("is not there");
+        assert_eq!(error.kind(), crate::ErrorKind::NotFound);
+        assert!(error.to_string().contains("no-such.json"), "{error}");
+    }
+
+    #[test]
     fn every_shape_says_the_same() {
         let key = SourceSlug::new(DEFAULT_SOURCE, "a");
         let shapes = [

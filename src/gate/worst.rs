@@ -10,6 +10,7 @@ use super::correctness::Retrieved;
 use super::qrels::KnownQuery;
 use crate::record::diff::RankedDiff;
 use crate::record::{Captured, ReplayedRow};
+use crate::text::one_line;
 
 /// Characters of a query in a title.
 const TITLE: usize = 60;
@@ -185,10 +186,6 @@ pub fn worst_queries(results: &[(&KnownQuery, Retrieved)], k: usize, limit: usiz
     worst.sort_by(|a, b| a.recall.unwrap_or(-1.0).total_cmp(&b.recall.unwrap_or(-1.0)));
     worst.truncate(limit);
     worst
-}
-
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// A query in one line, cut where it is long.

@@ -7,6 +7,7 @@ use std::path::Path;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::record::{CaseRecord, EvalRecord, MeanRecord, Order, OrderRecord, Verdict};
+use crate::text::one_line;
 
 use super::session::Session;
 
@@ -216,7 +217,7 @@ fn worst(evals: &[EvalRecord]) -> String {
 
 fn push(text: &mut String, line: &str) {
     // Line breaks of a title would break the table apart.
-    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = one_line(line);
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}", fit(&line, WIDTH).trim_end());
 }

@@ -13,7 +13,7 @@ use crate::corpus::{create_file, hex, write_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::captured::{self, Captured, HEADER_KIND, Tool, is_header};
 use crate::record::ndjson::{Lines, object};
-use crate::text::find_pii;
+use crate::text::{find_pii, one_line};
 
 /// How many faults of a kind an error lists.
 const LISTED: usize = 5;
@@ -209,8 +209,7 @@ fn refuse_repetitions(source: &mut Source, places: &[Place]) -> Result<()> {
     for group in places.chunk_by(Place::asks_the_same).filter(|group| group.len() > 1) {
         let row = source.row(&group[0])?;
         repeated.add(|| {
-            let flat = |c: char| if c.is_control() { ' ' } else { c };
-            let query: String = row.query.chars().take(60).map(flat).collect();
+            let query: String = one_line(&row.query).chars().take(60).collect();
             format!("{} `{query}` {} times", row.tool_name.name(), group.len())
         });
     }
