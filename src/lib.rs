@@ -44,6 +44,9 @@ pub mod pipeline;
 pub mod gate;
 pub mod replay;
 
+// 9
+pub mod benchmarks;
+
 pub mod prelude;
 
 // 10

@@ -18,6 +18,7 @@ const LAYERS: &[(u32, &str)] = &[
     (7, "harness"),
     (8, "gate"),
     (8, "replay"),
+    (9, "benchmarks"),
     (10, "cli"),
 ];
 

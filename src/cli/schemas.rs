@@ -32,7 +32,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn all() -> Vec<(&'static str, String)> {
     vec![
         ("ask", schema::<super::ask::Output>()),
-        ("bench-publish", schema::<super::bench::Output>()),
+        ("bench-publish", schema::<super::bench::publish::Output>()),
         ("doctor", schema::<super::doctor::Output>()),
         ("eval-qrels", schema::<super::eval::qrels::Output>()),
         ("expansion", pretty(&crate::pipeline::expansion::schema())),

@@ -1,9 +1,12 @@
-//! JSON in which no key stands twice: which of two values was meant, nobody can tell.
+//! JSON that means one thing: no key stands twice in what is read, and what is fingerprinted has one form.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::corpus::hex;
 
 /// Reads a JSON text; a key that an object has twice is an error like any other of its syntax.
 ///
@@ -13,6 +16,20 @@ use serde_json::{Map, Value};
 /// ```
 pub fn from_str(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str::<Unique>(text).map(|unique| unique.0)
+}
+
+/// The SHA-256 of a value's canonical JSON, in hexadecimal: keys in the order of their characters, no white space.
+///
+/// ```
+/// use serde_json::json;
+/// let one = rankgate::record::json::fingerprint(&json!({"a": 1, "b": [true, null]}));
+/// assert_eq!(one, rankgate::record::json::fingerprint(&json!({"b": [true, null], "a": 1})));
+/// assert_eq!(one.len(), 64);
+/// ```
+pub fn fingerprint(value: &Value) -> String {
+    let mut canonical = value.clone();
+    canonical.sort_all_objects();
+    hex(&Sha256::digest(canonical.to_string()))
 }
 
 struct Unique(Value);

@@ -1,0 +1,3 @@
+//! Benchmarks: what is measured now and then, and kept as an artefact, rather than at every change.
+
+pub mod artefact;
