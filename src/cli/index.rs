@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::corpus::{self, Document};
+use crate::corpus::{self, Corpus, Document, folder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::models::{self, Embedder};
 use crate::pipeline::indexer::{self, IndexReport};
@@ -54,6 +54,8 @@ struct Output<'a> {
 /// Brings the index up to date and prints what changed. Fails, leaving the index as it was, on bad input.
 pub fn run(args: Args) -> Result<ExitCode> {
     let dir = super::index_folder(args.index.as_deref())?;
+    let folders: Vec<PathBuf> =
+        args.paths.iter().filter(|path| matches!(corpus::open(path), Corpus::Folder(_))).cloned().collect();
     let collections = collections(args.paths, args.collection)?;
     let embedder = if args.no_vectors { None } else { Some(embedder()?) };
     let mut reports = Vec::new();
@@ -72,6 +74,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         reports.push(report);
     }
+    if let Some(note) = other_kinds(&folders) {
+        eprintln!("{note}");
+    }
     for problem in &skipped {
         eprintln!("left out: {problem}");
     }
@@ -83,6 +88,26 @@ pub fn run(args: Args) -> Result<ExitCode> {
         super::print(&reports.iter().map(summary).collect::<String>())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says which files of `folders` were not read because of their kind, if there are any.
+fn other_kinds(folders: &[PathBuf]) -> Option<String> {
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for (ending, count) in folders.iter().flat_map(|root| folder::others(root)) {
+        *kinds.entry(ending).or_default() += count;
+    }
+    let total: usize = kinds.values().sum();
+    let mut most: Vec<_> = kinds.into_iter().collect();
+    most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let kind = |(ending, count): &(String, usize)| match ending.as_str() {
+        "" => format!("{count} without an ending"),
+        ending => format!("{count} .{}", super::line(ending)),
+    };
+    let list: Vec<String> = most.iter().take(5).map(kind).collect();
+    (total > 0).then(|| {
+        let (files, read) = (if total == 1 { "file" } else { "files" }, folder::EXTENSIONS.join(", ."));
+        format!("note: {total} {files} of other kinds left out ({}); read are .{read}", list.join(", "))
+    })
 }
 
 fn embedder() -> Result<Arc<dyn Embedder>> {

@@ -3,6 +3,7 @@
 //! Files are taken in the order of their paths. Hidden files are left out, and so is what a `.gitignore` inside
 //! the folder names; symbolic links are not followed. Nothing outside the folder changes what is read.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use ignore::WalkBuilder;
@@ -20,14 +21,7 @@ pub const EXTENSIONS: [&str; 3] = ["md", "markdown", "txt"];
 pub fn documents(root: &Path) -> Result<impl Iterator<Item = Result<Document>> + use<>> {
     std::fs::metadata(root).map_err(|e| Error::io("read", root, e))?;
     let base = if root.is_dir() { root } else { root.parent().unwrap_or(Path::new("")) }.to_path_buf();
-    let walk = WalkBuilder::new(root)
-        .parents(false)
-        .git_global(false)
-        .git_exclude(false)
-        .require_git(false)
-        .sort_by_file_path(Path::cmp)
-        .build();
-    Ok(walk.filter_map(move |entry| match entry {
+    Ok(walk(root).filter_map(move |entry| match entry {
         Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) && is_document(entry.path()) => {
             Some(read(entry.path(), &base))
         }
@@ -36,6 +30,28 @@ pub fn documents(root: &Path) -> Result<impl Iterator<Item = Result<Document>> +
             .with_source(e)
             .context(base.display()))),
     }))
+}
+
+/// The files of `root` that are no documents, counted by ending, in lower case; empty for a name without one.
+pub fn others(root: &Path) -> BTreeMap<String, usize> {
+    let mut count = BTreeMap::new();
+    for entry in walk(root).flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
+        if !is_document(entry.path()) {
+            let ending = entry.path().extension().unwrap_or_default().to_string_lossy().to_lowercase();
+            *count.entry(ending).or_default() += 1;
+        }
+    }
+    count
+}
+
+fn walk(root: &Path) -> ignore::Walk {
+    WalkBuilder::new(root)
+        .parents(false)
+        .git_global(false)
+        .git_exclude(false)
+        .require_git(false)
+        .sort_by_file_path(Path::cmp)
+        .build()
 }
 
 fn is_document(path: &Path) -> bool {

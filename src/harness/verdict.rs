@@ -115,7 +115,17 @@ fn below_floor(plan: &Plan, record: &CaseRecord) -> Option<String> {
             (mean(pairs.iter().map(|p| p.0))?, mean(pairs.iter().map(|p| p.1))?)
         }
     };
-    (value + SLACK < floor).then(|| format!("{value:.3} < {floor:.3} ({})", scores_in_words(&record.scores)))
+    (value + SLACK < floor).then(|| {
+        let scores = scores_in_words(&record.scores);
+        let details: String = record.scores.iter().filter_map(detail).collect();
+        format!("{value:.3} < {floor:.3} ({scores}){details}")
+    })
+}
+
+/// What the scorer of an imperfect score kept beside it, as a line of its own: which topic is missing, say.
+fn detail(score: &Score) -> Option<String> {
+    let imperfect = score.value.is_some_and(|value| value < 1.0) && !score.detail.is_null();
+    imperfect.then(|| format!("\n{}: {}", score.scorer, score.detail))
 }
 
 fn scores_in_words(scores: &[Score]) -> String {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
 use hf_hub::{Cache, Repo, RepoType};
@@ -22,6 +23,8 @@ use crate::settings::{CustomModel, ModelRole, ModelSettings};
 const TOKENIZER: &str = "tokenizer.json";
 const MANIFEST: &str = "manifest.json";
 const MANIFEST_VERSION: u32 = 1;
+/// How long the hub may take to say anything at all.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What was fetched: `manifest.json` in the model's folder, written last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -183,6 +186,10 @@ impl HubFetch<'_> {
 
     /// Downloads from the hub into `ready`; returns the commit.
     fn download(&self, ready: &Path) -> Result<String> {
+        let CustomModel { repo, revision, .. } = self.custom;
+        // The hub's client would wait for ever.
+        reach(&format!("{}/api/models/{repo}/revision/{revision}", endpoint()), token(), PATIENCE)
+            .map_err(|e| self.failed("the repository", ApiError::RequestError(Box::new(e))))?;
         let mut api = ApiBuilder::from_cache(Cache::new(self.work.join("hub")))
             .with_endpoint(endpoint())
             .with_retries(3)
@@ -312,6 +319,20 @@ impl HubFetch<'_> {
     }
 }
 
+/// Fails when nobody at `url` answers `within` this time. What the answer is does not matter.
+fn reach(url: &str, token: Option<String>, within: Duration) -> std::result::Result<(), ureq::Error> {
+    let config = ureq::Agent::config_builder()
+        .timeout_connect(Some(within))
+        .timeout_recv_response(Some(within))
+        .http_status_as_error(false)
+        .build();
+    let mut request = ureq::Agent::from(config).get(url);
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    request.call().map(drop)
+}
+
 /// Where a graph's weights may lie beside it.
 fn external_data(model: &str) -> impl Iterator<Item = String> {
     [format!("{model}_data"), format!("{model}.data")].into_iter()
@@ -351,5 +372,18 @@ impl hf_hub::api::Progress for Bar {
 
     fn finish(&mut self) {
         self.bar = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_that_never_answers_is_given_up() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/api", silent.local_addr().expect("is bound"));
+        let error = reach(&url, None, Duration::from_millis(50)).expect_err("says nothing");
+        assert!(matches!(error, ureq::Error::Timeout(_)), "{error}");
     }
 }

@@ -57,6 +57,12 @@ fn the_command_reports_what_changed() {
     let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!((&json["version"], &json["collections"][0]["unchanged"]), (&1.into(), &3.into()));
     assert!(json["skipped"][0].as_str().unwrap().contains("bad.md"));
+    for name in ["a.pdf", "b.PDF", "c.html", "LICENCE", ".hidden"] {
+        fs::write(home.path().join("docs").join(name), "x").unwrap();
+    }
+    let note = "note: 4 files of other kinds left out (2 .pdf, 1 without an ending, 1 .html); read are .md, ";
+    let run = output(home.path(), &["index", "docs", "--skip-invalid"]);
+    assert!(run.status.success() && stderr(&run).starts_with(note), "{}", stderr(&run));
     let run = output(home.path(), &["index", "absent"]);
     assert!(run.status.code() == Some(2) && stderr(&run).contains("absent: cannot read"), "{}", stderr(&run));
     fs::create_dir(home.path().join("void")).unwrap();
