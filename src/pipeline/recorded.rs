@@ -1,6 +1,6 @@
 //! The one entry of every search: it is traced, and recorded where someone asked for that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -75,7 +75,11 @@ impl Pipeline {
             models.filter_map(|stage| Some((stage.name.clone(), stage.model()?.to_string()))).collect();
         let names = models.iter();
         let names = names.filter_map(|(stage, model)| Some((stage.clone(), self.model_name(stage, model)?)));
+        let mut seen = HashSet::new();
+        let firsts = found.ranking.hits.iter().filter(|hit| seen.insert(&hit.docid));
+        let chunks: Option<Vec<i64>> = firsts.map(|hit| hit.chunk.map(i64::from)).collect();
         let mut row = Captured {
+            retrieved_chunk_ids: chunks.unwrap_or_default(),
             source_ids: distinct(found.ranking.hits.iter().map(|hit| hit.collection.as_str())),
             expand_enabled: Some(hybrid && self.expands(request)),
             vector_enabled: Some(trace.ran("vector")),
@@ -113,6 +117,6 @@ impl Pipeline {
 
 /// Each text once, where it comes first.
 fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     texts.filter(|text| seen.insert(*text)).map(String::from).collect()
 }

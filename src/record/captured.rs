@@ -101,7 +101,8 @@ pub struct Captured {
     pub query: String,
     /// Docids, best first, each once.
     pub retrieved_slugs: Vec<String>,
-    /// Chunks, one a hit.
+    /// The best passage of each of `retrieved_slugs`, counted from 0 in its document. Empty unless it is known of every
+    /// one: by words alone, documents are ranked whole.
     pub retrieved_chunk_ids: Vec<i64>,
     /// The collections of the hits, each once.
     pub source_ids: Vec<String>,

@@ -54,8 +54,8 @@ pub(super) fn changed(
 /// A rule of the index as people call it.
 pub(super) fn rule(name: &str) -> &str {
     match name {
-        "words" => "the rules for words",
-        "passages" => "the rules for passages",
+        "words" => "the rule for words",
+        "passages" => "the rule for passages",
         "vectors" => "the model of the vectors",
         other => other,
     }
