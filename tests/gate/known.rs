@@ -69,7 +69,17 @@ fn judgments_in_trecs_form_name_collections() {
     bench.write("topics.tsv", "q1\tword1\n");
     for (judged, wanted) in [("docs::a1", 0), ("wiki::a1", 1), ("a1", 2)] {
         bench.write("qrels.txt", &format!("q1 0 {judged} 1\n"));
-        let args = ["gate", "--qrels", "qrels.txt", "--queries", "topics.tsv", "--mode", "bm25"];
+        let args = [
+            "gate",
+            "--qrels",
+            "qrels.txt",
+            "--queries",
+            "topics.tsv",
+            "--mode",
+            "bm25",
+            "--min-judged",
+            "0",
+        ];
         let (code, out, err) = bench.eval(&args);
         assert_eq!(code, Some(wanted), "{judged}: {out}{err}");
         let said = ["", "missing:   wiki::a1", "`docs::docid` in TREC judgments"][wanted as usize];
