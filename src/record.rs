@@ -14,11 +14,13 @@ pub mod baseline;
 pub mod captured;
 pub mod diff;
 pub mod json;
+mod kind;
 mod moment;
 mod ndjson;
 mod replayed;
 
 pub use captured::{Captured, Fingerprints, Tool};
+pub use kind::FileKind;
 pub use moment::utc;
 pub use ndjson::MAX_LINE;
 pub use replayed::{Faults, ReplaySummary, ReplayTally, ReplayedRow};

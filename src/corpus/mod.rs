@@ -127,6 +127,9 @@ pub struct Hit {
     /// The passage that matched best.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub snippet: String,
+    /// The passage nearest to the query, counted from 0 in its document; absent where no search by meaning looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<u32>,
     /// What each stage said of the document; empty when a ranking does not explain itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,

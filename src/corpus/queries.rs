@@ -147,16 +147,16 @@ pub fn check_docids(
     let error =
         Error::input(format!("query `{query}` names docid `{docid}`, which is not in the corpus{more}"));
     let all = docids();
-    Err(match most_alike(docid, &all) {
+    Err(match most_alike(docid, all.iter().map(String::as_str)) {
         Some(other) => error.with_hint(format!("did you mean `{other}`?")),
         None => error.with_hint("correct the docid; if the document is there by now, index again"),
     })
 }
 
-fn most_alike<'a>(docid: &str, docids: &'a [String]) -> Option<&'a str> {
+/// The docid that is written most like `docid`; `None` when none is much like it.
+pub fn most_alike<'a>(docid: &str, docids: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     docids
-        .iter()
-        .map(|other| (strsim::normalized_damerau_levenshtein(docid, other), other.as_str()))
+        .map(|other| (strsim::normalized_damerau_levenshtein(docid, other), other))
         .filter(|(alike, _)| *alike >= ALIKE)
         // The first of equals, so that the proposal does not depend on the order in which the corpus is stored.
         .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)))

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use super::question::{Figure, Limit, Question};
-use super::{Breach, GateReport, Verdict};
+use super::{Breach, GateReport};
 use crate::error::Error;
 
-/// The report as a document: one test case a metric, one for each of the worst rows and queries.
+/// The report as a document: one test case a decision, by the name of its metric, the same from run to run.
 ///
 /// A metric below its threshold fails. One that cannot be decided is an error, or `skipped` where `tolerated` says
-/// that it shall not stop anyone. The worst rows fail with their question, and else only show their diff.
+/// that it shall not stop anyone. Either says which rows or queries are the worst, with their diffs.
 pub fn junit(report: &GateReport, tolerated: bool) -> String {
     let cases = report.questions().iter().flat_map(|question| cases(question, tolerated)).collect::<Vec<_>>();
     document(&cases)
@@ -18,12 +18,12 @@ pub fn junit(report: &GateReport, tolerated: bool) -> String {
 /// A document for a gate that could not be run: one test case with the error.
 pub fn junit_error(error: &Error) -> String {
     let outcome = Outcome { tag: "error", kind: "infrastructure", text: error.report() };
-    document(&[Case { class: "gate", name: "run".into(), outcome: Some(outcome), output: String::new() }])
+    document(&[Case { class: "gate", name: "run", outcome: Some(outcome), output: String::new() }])
 }
 
 struct Case {
     class: &'static str,
-    name: String,
+    name: &'static str,
     outcome: Option<Outcome>,
     output: String,
 }
@@ -36,32 +36,27 @@ struct Outcome {
 
 /// The test cases of one question.
 fn cases(question: &Question<'_>, tolerated: bool) -> Vec<Case> {
-    let class = question.name;
     let figures = question.counts.iter().chain(&question.figures).filter(|figure| figure.limit.is_some());
-    let mut cases: Vec<Case> = figures
+    figures
         .map(|figure| Case {
-            class,
-            name: figure.metric.into(),
+            class: question.name,
+            name: figure.metric,
             outcome: question
                 .missed(figure.metric)
                 .map(|(breach, certain)| missed(question, breach, certain, tolerated)),
             output: output(figure),
         })
-        .collect();
-    let failed = question.verdict == Verdict::Fail;
-    for (place, (title, lines)) in (1..).zip(&question.worst) {
-        // The place keeps apart what has one title: ids may be repeated.
-        let (name, text) = (format!("worst {place}: {title}"), lines.join("\n"));
-        let failure = || Outcome { tag: "failure", kind: "query", text: format!("{title}\n{text}") };
-        cases.push(Case { class, name, outcome: failed.then(failure), output: text.clone() });
-    }
-    cases
+        .collect()
 }
 
 fn missed(question: &Question<'_>, breach: &Breach, certain: bool, tolerated: bool) -> Outcome {
     let tail = breach.error_tail.as_deref().filter(|tail| !tail.is_empty());
-    let reason = question.reason(breach);
-    let text = tail.map_or(reason.clone(), |tail| format!("{reason}\n{tail}"));
+    let mut text = question.reason(breach);
+    let worst = question.worst.iter().flat_map(|(title, lines)| [title].into_iter().chain(lines));
+    for line in tail.into_iter().chain(worst.map(String::as_str)) {
+        text += "\n";
+        text += line;
+    }
     match (certain, tolerated) {
         (true, _) => Outcome { tag: "failure", kind: "threshold", text },
         (false, true) => Outcome { tag: "skipped", kind: "inconclusive", text },
@@ -92,8 +87,7 @@ fn document(cases: &[Case]) -> String {
     let _ = writeln!(xml, "<testsuites name=\"rankgate eval gate\" {counts}>");
     let _ = writeln!(xml, "  <testsuite name=\"rankgate eval gate\" {counts}>");
     for case in cases {
-        let _ =
-            write!(xml, "    <testcase classname=\"gate.{}\" name=\"{}\"", case.class, escape(&case.name));
+        let _ = write!(xml, "    <testcase classname=\"gate.{}\" name=\"{}\"", case.class, escape(case.name));
         if case.outcome.is_none() && case.output.is_empty() {
             xml.push_str("/>\n");
             continue;

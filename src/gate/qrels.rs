@@ -40,6 +40,11 @@ impl SourceSlug {
     pub fn new(source_id: impl Into<String>, slug: impl Into<String>) -> Self {
         Self { source_id: source_id.into(), slug: slug.into() }
     }
+
+    /// What people call it: the slug, after the source where there are `several`.
+    pub fn name(&self, several: bool) -> String {
+        if several { self.to_string() } else { self.slug.clone() }
+    }
 }
 
 impl fmt::Display for SourceSlug {

@@ -1,5 +1,6 @@
 //! The two questions of a gate in one form, for whoever shows them.
 
+use super::regression::STALE;
 use super::significance::MetricTest;
 use super::{Breach, CorrectnessGate, GateReport, RegressionGate, Verdict};
 
@@ -81,6 +82,9 @@ impl GateReport {
 
 fn of_regression(gate: &RegressionGate) -> Option<Question<'_>> {
     use Limit::{Ceiling, Floor};
+    if gate.is_refused() {
+        return Some(of_stale(gate));
+    }
     let (summary, thresholds) = (gate.summary.as_ref()?, gate.thresholds.as_ref()?);
     let floors = thresholds.floors;
     let basis = format!(
@@ -114,6 +118,23 @@ fn of_regression(gate: &RegressionGate) -> Option<Question<'_>> {
         notes: &gate.notes,
         worst: gate.worst.iter().map(|row| (row.title(), row.lines())).collect(),
     })
+}
+
+/// A baseline that was not replayed.
+fn of_stale(gate: &RegressionGate) -> Question<'_> {
+    Question {
+        name: "regression",
+        path: gate.baseline_path.as_deref(),
+        verdict: gate.verdict(),
+        basis: ("rows", "none replayed: the baseline is stale".into()),
+        counts: vec![Figure::count(STALE, gate.stale.len(), Limit::Ceiling(0.0))],
+        figures: Vec::new(),
+        breaches: &gate.breaches,
+        undecided: &gate.undecided,
+        tests: &gate.tests,
+        notes: &gate.notes,
+        worst: Vec::new(),
+    }
 }
 
 fn of_correctness(gate: &CorrectnessGate) -> Option<Question<'_>> {

@@ -4,10 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::significance::{MetricTest, Significance};
-use super::{Breach, Breaches, Verdict, WorstRow};
+use super::{Breach, Breaches, Difference, Staleness, Verdict, WorstRow};
 use crate::error::Result;
 use crate::record::baseline::Floors;
 use crate::record::{ReplaySummary, ReplayTally};
+
+/// The figure of a baseline that was not replayed: how many things are no longer what they were.
+pub(super) const STALE: &str = "stale_fingerprints";
 
 /// What a replay has to reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +36,9 @@ pub struct RegressionGate {
     /// What it had to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thresholds: Option<RegressionThresholds>,
+    /// What is no longer what it was when the baseline was captured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stale: Vec<Difference>,
     /// Whether latency was left out, for want of captured latencies above 0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub latency_skipped: bool,
@@ -58,12 +64,33 @@ impl RegressionGate {
     pub fn verdict(&self) -> Verdict {
         Verdict::of(&self.breaches, &self.undecided)
     }
+
+    /// The answer that a stale baseline allows: none. Nothing was replayed.
+    pub fn refused(staleness: Staleness) -> Self {
+        let Staleness { differences, notes } = staleness;
+        let words: Vec<String> = differences.iter().map(Difference::words).collect();
+        let mut undecided = Breaches::default();
+        undecided.at_most(STALE, differences.len() as f64, 0.0, Some(words.join("; ")));
+        Self { ran: true, undecided: undecided.0, stale: differences, notes, ..Self::default() }
+    }
+
+    /// Whether the baseline was stale and nothing was replayed.
+    pub fn is_refused(&self) -> bool {
+        self.undecided.iter().any(|breach| breach.metric == STALE)
+    }
+
+    /// Takes in what was found of the baseline's age: what is stale or was set otherwise is said before all else.
+    pub fn with_staleness(mut self, staleness: Staleness) -> Self {
+        self.notes.splice(0..0, staleness.all_notes());
+        self.stale = staleness.differences;
+        self
+    }
 }
 
 /// Holds what was replayed against `thresholds`; with `significance`, tests every metric as well.
 ///
-/// Breaches: a failed row, more rows left out than allowed, no row replayed, none that ever found anything, a mean Jaccard coefficient or a share
-/// of stable first documents below its floor, a latency ratio above its ceiling. The latency ratio compares the same
+/// Breaches: a failed row, more rows left out than allowed, no row replayed, none that ever found anything, a mean
+/// Jaccard coefficient or a share of stable first documents below its floor, a latency ratio above its ceiling. The latency ratio compares the same
 /// rows, then and now; rows without a captured latency have no part in it.
 ///
 /// Fails on thresholds that are not numbers in range.
@@ -79,7 +106,8 @@ pub fn regression(
     let (errored, skipped) = (&tally.errored, &tally.skipped);
     breaches.at_most("rows_errored", errored.count as f64, 0.0, Some(errored.first.clone()));
     let allowed = thresholds.max_skipped as f64;
-    breaches.at_most("rows_skipped", skipped.count as f64, allowed, Some(skipped.first.clone()));
+    let way_out = format!("--max-skipped {} allows it: {}", skipped.count, skipped.first);
+    breaches.at_most("rows_skipped", skipped.count as f64, allowed, Some(way_out));
     breaches.at_least("rows_replayed", Some(summary.rows_replayed as f64), 1.0);
     if summary.rows_replayed > 0 {
         let found = summary.rows_replayed - summary.rows_empty;
@@ -122,14 +150,12 @@ pub fn regression(
     });
     Ok(RegressionGate {
         ran: true,
-        baseline_path: None,
         summary: Some(summary),
         thresholds: Some(thresholds),
         latency_skipped,
         breaches: breaches.0,
-        undecided: Vec::new(),
-        worst: Vec::new(),
         tests,
         notes,
+        ..RegressionGate::default()
     })
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::text::one_line;
 
 /// Characters of an error that people are shown.
-const TAIL: usize = 200;
+const TAIL: usize = 500;
 
 /// What a gate says of one or both questions; the format `gate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -127,13 +127,13 @@ fn number(value: Option<f64>) -> String {
 
 fn write_tests(out: &mut String, tests: &[MetricTest]) -> std::fmt::Result {
     if !tests.is_empty() {
-        writeln!(out, "  TESTS of the margin to the threshold, of latency in milliseconds")?;
+        writeln!(out, "  TESTS of the mean distance from the threshold, of latency in milliseconds")?;
     }
     for test in tests {
         let effect = test.minimum_detectable_effect;
         writeln!(
             out,
-            "    {:<24} {:+.3} [{:+.3}, {:+.3}], p = {:.4}, n = {}, sees losses from {}",
+            "    {:<24} {:+.3} [{:+.3}, {:+.3}], p = {:.4}, n = {}, would notice a loss of {} or more",
             test.metric,
             test.margin,
             test.interval.low,

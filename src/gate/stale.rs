@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::record::Fingerprints;
 use crate::record::baseline::AllFingerprints;
+
+mod words;
 
 /// One thing that is no longer what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +20,9 @@ pub struct Difference {
     pub baseline: BTreeSet<String>,
     /// The fingerprint now; absent when there is none.
     pub current: Option<String>,
+    /// The same in words: which collections, rules or models; empty where the baseline does not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
 }
 
 /// What a comparison of fingerprints found.
@@ -32,48 +37,59 @@ pub struct Staleness {
 /// Compares what a baseline was captured with to what is there now.
 ///
 /// Other documents, another index or another model make it stale: the results would differ without any change of
-/// the code. Other code does not, since that is what a gate is for; it is noted. Only models of stages that the
-/// baseline used count. A baseline that states nothing cannot be told to be stale, which is noted too.
+/// the code. Other settings and other code do not, since those are what a gate is for; they are noted. Only models of
+/// stages that the baseline used count. Rows that state nothing cannot be told to be stale, which is noted too.
 pub fn stale(baseline: &AllFingerprints, current: &Fingerprints) -> Staleness {
-    let mut found = Staleness::default();
-    let mut compare = |what: String, then: &BTreeSet<String>, now: Option<&String>| {
+    let mut differences = Vec::new();
+    let mut compare = |what: String, then: &BTreeSet<String>, now: Option<&String>, words: &dyn Fn() -> _| {
         let same = then.len() == 1 && now.is_some_and(|now| then.contains(now));
         if !then.is_empty() && !same {
-            found.differences.push(Difference { what, baseline: then.clone(), current: now.cloned() });
+            let (baseline, current) = (then.clone(), now.cloned());
+            differences.push(Difference { what, baseline, current, details: words() });
         }
     };
-    compare("corpus".into(), &baseline.corpus, current.corpus.as_ref());
-    compare("index".into(), &baseline.index, current.index.as_ref());
+    let corpus = || words::corpus(baseline, current);
+    compare("corpus".into(), &baseline.corpus, current.corpus.as_ref(), &corpus);
+    let rules = || words::changed(&baseline.rules, &current.rules, |name| words::rule(name).into());
+    compare("index".into(), &baseline.index, current.index.as_ref(), &rules);
     for (stage, then) in &baseline.models {
-        compare(format!("model of {stage}"), then, current.models.get(stage));
+        let now = current.models.get(stage);
+        let named = || words::model(baseline.model_names.get(stage), current.model_names.get(stage), now);
+        compare(format!("model of {stage}"), then, now, &named);
     }
-    for (what, then) in [("corpus", &baseline.corpus), ("index", &baseline.index)] {
-        if then.is_empty() {
-            found.notes.push(format!("the baseline states no fingerprint of the {what}: it may be stale"));
-        }
-    }
+    let mut notes = words::changed(&baseline.settings, &current.settings, |name| format!("setting `{name}`"));
+    notes.extend(words::silent(&baseline.silent));
     if let Some(now) = current.code.as_ref().filter(|now| baseline.code.iter().any(|then| then != *now)) {
         let then: Vec<&str> = baseline.code.iter().map(String::as_str).collect();
-        found.notes.push(format!("captured with the code {}, replayed with {now}", then.join(", ")));
+        notes.push(format!("captured with the code {}, replayed with {now}", then.join(", ")));
     }
-    found
+    Staleness { differences, notes }
 }
 
 impl Staleness {
-    /// Fails when the baseline is stale, saying what differs; `name` is the baseline's.
-    pub fn refuse(&self, name: &str) -> Result<()> {
-        if self.differences.is_empty() {
-            return Ok(());
-        }
+    /// The error that refuses a stale baseline, saying what differs; `name` is the baseline's. `None` for a fresh one.
+    pub fn refusal(&self, name: &str) -> Option<Error> {
         let list: Vec<String> = self.differences.iter().map(Difference::words).collect();
-        Err(Error::input(format!("{name}: the baseline is stale: {}", list.join("; ")))
-            .with_hint("capture and publish it anew, or compare all the same with --allow-stale"))
+        let error = || Error::input(format!("{name}: the baseline is stale: {}", list.join("; ")));
+        (!list.is_empty()).then(|| {
+            error().with_hint("capture and publish it anew, or compare all the same with --allow-stale")
+        })
+    }
+
+    /// Everything that a reader should know, for a comparison that is made all the same.
+    pub fn all_notes(&self) -> Vec<String> {
+        let stale = self.differences.iter().map(|difference| format!("stale: {}", difference.words()));
+        stale.chain(self.notes.iter().cloned()).collect()
     }
 }
 
 impl Difference {
-    /// `index was 1a2b3c4d5e6f, is 6f5e4d3c2b1a`.
+    /// ``corpus: collection `wiki` (12 documents) is new``; `index was 1a2b3c4d5e6f, is 6f5e4d3c2b1a` where no more is
+    /// known.
     pub fn words(&self) -> String {
+        if !self.details.is_empty() {
+            return format!("{}: {}", self.what, self.details.join(", "));
+        }
         // As much of a fingerprint as tells two apart.
         let short = |fingerprint: &String| fingerprint.chars().take(12).collect::<String>();
         let then: Vec<String> = self.baseline.iter().map(short).collect();
@@ -83,55 +99,4 @@ impl Difference {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn now(corpus: &str, index: &str, vector: &str) -> Fingerprints {
-        Fingerprints {
-            corpus: Some(corpus.into()),
-            index: Some(index.into()),
-            models: [("vector".to_string(), vector.to_string())].into(),
-            code: Some("c2".into()),
-        }
-    }
-
-    fn then(rows: &[Fingerprints]) -> AllFingerprints {
-        let mut all = AllFingerprints::default();
-        rows.iter().for_each(|row| all.add(row));
-        all
-    }
-
-    #[test]
-    fn what_differs_is_named() {
-        let baseline = then(&[now("d", "0123456789abcdef", "m")]);
-        assert_eq!(stale(&baseline, &now("d", "0123456789abcdef", "m")), Staleness::default());
-        let found = stale(&baseline, &Fingerprints { models: Default::default(), ..now("d", "i2", "m") });
-        let error = found.refuse("b").expect_err("is stale").to_string();
-        assert!(
-            error.starts_with(
-                "b: the baseline is stale: index was 0123456789ab, is i2; model of vector was m, is absent ("
-            ),
-            "{error}"
-        );
-        assert!(error.contains("--allow-stale"), "{error}");
-    }
-
-    #[test]
-    fn a_baseline_over_two_indexes_is_stale_whichever_is_there() {
-        let baseline = then(&[now("d", "i1", "m"), now("d", "i2", "m")]);
-        assert_eq!(
-            stale(&baseline, &now("d", "i2", "m")).differences[0].words(),
-            "index was i1 and i2, is i2"
-        );
-    }
-
-    #[test]
-    fn other_code_and_a_silent_baseline_are_noted() {
-        let old = Fingerprints { code: Some("c1".into()), ..now("d", "i", "m") };
-        let found = stale(&then(&[old]), &now("d", "i", "m"));
-        found.refuse("b").expect("is fresh");
-        assert_eq!(found.notes, ["captured with the code c1, replayed with c2"]);
-        let silent = stale(&AllFingerprints::default(), &now("d", "i", "m"));
-        assert!(silent.differences.is_empty() && silent.notes.len() == 2, "{silent:?}");
-    }
-}
+mod tests;

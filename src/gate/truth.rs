@@ -1,6 +1,6 @@
 //! Known queries from any file that states them, and the collections that their documents are in.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -8,9 +8,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::qrels::{self, DEFAULT_SOURCE, KnownQueries, KnownQuery, SourceSlug};
+use crate::corpus::queries::most_alike;
 use crate::corpus::{self, JudgedQuery, Query, open_file, queries, trec};
 use crate::error::{Error, Result};
-use crate::record::json;
+use crate::record::{FileKind, json};
 
 /// Reads known queries: the JSON of [`qrels`], a `queries.json`, a folder with either that or BEIR's files, a list of
 /// `{"query", "relevant": [slug…], "grades"?: {slug: grade}}`, or TREC judgments together with `queries`, a file of
@@ -43,6 +44,10 @@ pub fn read(path: &Path, queries: Option<&Path>) -> Result<KnownQueries> {
 }
 
 fn parse(text: &str) -> Result<KnownQueries> {
+    if let Some(kind) = FileKind::of(text).filter(|kind| *kind != FileKind::Known) {
+        let (what, hint) = kind.words();
+        return Err(Error::usage(format!("no queries with a known answer: {what}")).with_hint(hint));
+    }
     let start = text.trim_start_matches('\u{feff}').trim_start();
     if !start.starts_with(['{', '[']) {
         return Err(Error::usage("neither a JSON object nor a list").with_hint(
@@ -143,7 +148,8 @@ fn known(case: JudgedQuery) -> Option<KnownQuery> {
 }
 
 impl KnownQueries {
-    /// Fits the sources to the collections of an index: `default` means the only collection where there is one.
+    /// Fits the sources to the collections of an index: `default` means the only collection where there is one, and
+    /// a slug without a source that begins with a collection's name and `::` is of that collection.
     ///
     /// Fails on a source that is no collection, naming the query: its documents could never be found.
     pub fn fit(&mut self, collections: &[String]) -> Result<()> {
@@ -151,9 +157,16 @@ impl KnownQueries {
             [only] if only != DEFAULT_SOURCE => Some(only.as_str()),
             _ => None,
         };
-        let fit = |key: &SourceSlug| match only {
-            Some(only) if key.source_id == DEFAULT_SOURCE => SourceSlug::new(only, key.slug.as_str()),
-            _ => key.clone(),
+        let fit = |key: &SourceSlug| {
+            if key.source_id != DEFAULT_SOURCE {
+                return key.clone();
+            }
+            let named = key.slug.split_once("::").filter(|(name, _)| collections.iter().any(|c| c == name));
+            match (named, only) {
+                (Some((name, slug)), _) if !slug.is_empty() => SourceSlug::new(name, slug),
+                (_, Some(only)) => SourceSlug::new(only, key.slug.as_str()),
+                _ => key.clone(),
+            }
         };
         for query in &mut self.queries {
             query.relevant = query.relevant.iter().map(fit).collect();
@@ -168,12 +181,61 @@ impl KnownQueries {
                 );
                 return Err(Error::input(what).with_hint(match collections {
                     [] => "the index is empty: put documents in with `rankgate index`".to_string(),
-                    known => format!("name the source: {}", known.join(", ")),
+                    known => format!(
+                        "name the source, one of {}: `source_id` in JSON, `{}::docid` in TREC judgments",
+                        known.join(", "),
+                        known[0]
+                    ),
                 }));
             }
         }
         Ok(())
     }
+
+    /// Checks that the documents which the queries name are in the index: `documents` are all of it, by collection.
+    ///
+    /// Returns a note on those that are not, if there are any: they can never be found. Fails where none is there.
+    pub fn check_documents(&self, documents: &HashMap<String, HashSet<String>>) -> Result<Option<String>> {
+        let mut named: BTreeSet<&SourceSlug> = BTreeSet::new();
+        for query in &self.queries {
+            named.extend(query.relevant.iter().chain(&query.expected_top1));
+            named.extend(query.judged.iter().flatten());
+        }
+        let there =
+            |key: &&SourceSlug| documents.get(&key.source_id).is_some_and(|ids| ids.contains(&key.slug));
+        let all = named.len();
+        let absent: Vec<&SourceSlug> = named.into_iter().filter(|key| !there(key)).collect();
+        if absent.is_empty() {
+            return Ok(None);
+        }
+        let several = documents.len() > 1;
+        let mut shown: Vec<String> =
+            absent.iter().take(SHOWN).map(|key| describe(key, documents, several)).collect();
+        if absent.len() > SHOWN {
+            shown.push(format!("{} more", absent.len() - SHOWN));
+        }
+        let what =
+            format!("{} of {all} judged documents are not in the index: {}", absent.len(), shown.join(", "));
+        if absent.len() == all {
+            return Err(Error::input(what)
+                .with_hint("take the file that belongs to this index, or index the documents"));
+        }
+        Ok(Some(what))
+    }
+}
+
+/// Documents that a message names.
+const SHOWN: usize = 5;
+
+/// A document that is not there, and the one that may be meant.
+fn describe(key: &SourceSlug, documents: &HashMap<String, HashSet<String>>, several: bool) -> String {
+    let near =
+        documents.get(&key.source_id).and_then(|ids| most_alike(&key.slug, ids.iter().map(String::as_str)));
+    let near = near.map(|slug| {
+        let meant = SourceSlug::new(key.source_id.as_str(), slug).name(several);
+        format!(" (did you mean `{meant}`?)")
+    });
+    format!("`{}`{}", key.name(several), near.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -253,7 +315,8 @@ mod tests {
         let error = of().fit(&["docs".into(), "wiki".into()]).expect_err("is a guess").to_string();
         assert_eq!(
             error,
-            "query `q` names `default::a`, and the index has no collection `default` (name the source: docs, wiki)"
+            "query `q` names `default::a`, and the index has no collection `default` (name the source, one of docs, wiki: \
+             `source_id` in JSON, `docs::docid` in TREC judgments)"
         );
         let mut named = of();
         named.fit(&["default".into(), "wiki".into()]).expect("fits");

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::correctness::Retrieved;
-use super::qrels::KnownQuery;
+use super::qrels::{KnownQuery, SourceSlug};
 use crate::record::diff::RankedDiff;
 use crate::record::{Captured, ReplayedRow};
 use crate::text::one_line;
@@ -54,7 +54,11 @@ impl WorstRow {
     pub fn title(&self) -> String {
         let figures = match (self.jaccard, self.top1_match) {
             (Some(jaccard), top1) => {
-                format!("jaccard={jaccard:.2} top1={}", if top1 == Some(true) { "kept" } else { "lost" })
+                let order = if jaccard < 1.0 { "" } else { " order=changed" };
+                format!(
+                    "jaccard={jaccard:.2} top1={}{order}",
+                    if top1 == Some(true) { "kept" } else { "lost" }
+                )
             }
             (None, _) => "failed".into(),
         };
@@ -85,11 +89,10 @@ impl WorstRows {
 
     /// Looks at a row and forgets it unless it is among the worst so far.
     pub fn add(&mut self, captured: Captured, row: ReplayedRow) {
-        let (common, alike) = badness(&row);
-        let unchanged = row.skip_reason.is_some() || (common >= 1.0 && alike >= 1.0 - 1e-9);
+        let shown = row.error_message.is_some() || row.changed();
         let place =
-            self.rows.partition_point(|(_, kept)| worse(badness(kept), (common, alike)) != Ordering::Greater);
-        if !unchanged && place < self.limit {
+            self.rows.partition_point(|(_, kept)| worse(badness(kept), badness(&row)) != Ordering::Greater);
+        if shown && place < self.limit {
             self.rows.insert(place, (captured, row));
             self.rows.truncate(self.limit);
         }
@@ -125,14 +128,20 @@ pub struct WorstQuery {
     /// The expected first document, where another one came first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_top1: Option<String>,
-    /// Relevant documents that are not among the first k, as `source::slug`.
+    /// Relevant documents that are not among the first k: docids, as `collection::docid` where an index has several
+    /// collections.
     pub missing: Vec<String>,
     /// The first k documents, best first.
     pub retrieved: Vec<String>,
 }
 
 impl WorstQuery {
-    fn new(query: &KnownQuery, retrieved: &Retrieved, k: usize) -> Self {
+    fn new(
+        query: &KnownQuery,
+        retrieved: &Retrieved,
+        k: usize,
+        name: &impl Fn(&SourceSlug) -> String,
+    ) -> Self {
         let mut found = Self {
             id: query.id.clone(),
             query: query.query.clone(),
@@ -148,11 +157,11 @@ impl WorstQuery {
                 let mut seen = HashSet::new();
                 let first: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).take(k).collect();
                 let missing = query.relevant.iter().filter(|key| !first.contains(key));
-                found.missing = missing.map(ToString::to_string).collect();
+                found.missing = missing.map(name).collect();
                 found.recall = Some(1.0 - found.missing.len() as f64 / query.relevant.len() as f64);
                 let expected = query.expected_top1.as_ref().filter(|expected| keys.first() != Some(expected));
-                found.expected_top1 = expected.map(ToString::to_string);
-                found.retrieved = first.iter().map(ToString::to_string).collect();
+                found.expected_top1 = expected.map(name);
+                found.retrieved = first.into_iter().map(name).collect();
             }
         }
         found
@@ -176,11 +185,16 @@ impl WorstQuery {
 }
 
 /// The `limit` queries that miss most: failed ones, then those with the lowest recall, then those without their
-/// expected first document. Queries that miss nothing are never among them.
-pub fn worst_queries(results: &[(&KnownQuery, Retrieved)], k: usize, limit: usize) -> Vec<WorstQuery> {
+/// expected first document. Queries that miss nothing are never among them. `name` is what documents are called.
+pub fn worst_queries(
+    results: &[(&KnownQuery, Retrieved)],
+    k: usize,
+    limit: usize,
+    name: impl Fn(&SourceSlug) -> String,
+) -> Vec<WorstQuery> {
     let mut worst: Vec<WorstQuery> = results
         .iter()
-        .map(|(query, retrieved)| WorstQuery::new(query, retrieved, k))
+        .map(|(query, retrieved)| WorstQuery::new(query, retrieved, k, &name))
         .filter(|found| found.error.is_some() || !found.missing.is_empty() || found.expected_top1.is_some())
         .collect();
     worst.sort_by(|a, b| a.recall.unwrap_or(-1.0).total_cmp(&b.recall.unwrap_or(-1.0)));

@@ -4,7 +4,7 @@
 //! carry the number of the change that wrote them. When the numbers differ, a process was stopped between the two,
 //! and the lexical side is made again from the database. Writers exclude each other by a lock on a file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, TryLockError};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,7 @@ pub struct IndexReader {
     lexical: Lexical,
     vectors: OnceCell<(IndexModel, Vectors)>,
     documents_hash: OnceCell<String>,
+    counts: OnceCell<BTreeMap<String, u64>>,
 }
 
 impl IndexReader {
@@ -103,6 +104,7 @@ impl IndexReader {
             lexical,
             vectors: OnceCell::new(),
             documents_hash: OnceCell::new(),
+            counts: OnceCell::new(),
         })
     }
 
@@ -145,6 +147,19 @@ impl IndexReader {
     pub fn rules_hash(&self) -> String {
         let model = self.meta.model.as_ref().map_or("", |model| &model.fingerprint);
         hex(&Sha256::digest(format!("{}\0{}\0{model}", self.meta.lexical, self.meta.chunks)))
+    }
+
+    /// What [`rules_hash`](Self::rules_hash) stands for: `words`, `passages` and, where there are vectors, the name of
+    /// their model.
+    pub fn rules(&self) -> BTreeMap<String, String> {
+        let vectors = self.meta.model.as_ref().map(|model| ("vectors", model.name.clone()));
+        let rules = [("words", self.meta.lexical.clone()), ("passages", self.meta.chunks.clone())];
+        rules.into_iter().chain(vectors).map(|(name, rule)| (name.to_string(), rule)).collect()
+    }
+
+    /// How many documents each collection has, counted when it is first asked for.
+    pub fn counts(&self) -> Result<&BTreeMap<String, u64>> {
+        self.counts.get_or_try_init(|| Ok(self.db().collections()?.into_iter().collect()))
     }
 
     /// The lexical side.
@@ -288,6 +303,15 @@ impl IndexReader {
     /// Every document's id, sorted, each once.
     pub fn docids(&self) -> Result<Vec<String>> {
         self.db().docids()
+    }
+
+    /// Every document's id, by collection.
+    pub fn documents(&self) -> Result<HashMap<String, HashSet<String>>> {
+        let mut documents: HashMap<String, HashSet<String>> = HashMap::new();
+        for (collection, id) in self.db().names()? {
+            documents.entry(collection).or_default().insert(id);
+        }
+        Ok(documents)
     }
 
     /// Whether any document has a link to follow.

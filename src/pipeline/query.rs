@@ -270,6 +270,7 @@ impl Pipeline {
                 collection: stored.collection,
                 title: stored.document.title,
                 snippet,
+                chunk: candidate.chunk,
                 evidence: candidate.evidence.clone(),
             });
         }

@@ -1,10 +1,12 @@
 //! The one entry of every search: it is traced, and recorded where someone asked for that.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
 
+use super::fingerprints::CODE;
 use super::found::Found;
 use super::query::Pipeline;
 use super::request::Request;
@@ -48,8 +50,11 @@ impl Pipeline {
             recorder.record_with(move || {
                 // Reads all documents' hashes the first time: not while someone waits for an answer.
                 let corpus = index.documents_hash().ok().map(String::from);
-                let index = Some(index.rules_hash());
-                Captured { fingerprints: Fingerprints { corpus, index, ..row.fingerprints }, ..row }
+                let collections = index.counts().cloned().unwrap_or_default();
+                let (rules, index) = (index.rules(), Some(index.rules_hash()));
+                let fingerprints =
+                    Fingerprints { corpus, index, collections, rules, ..row.fingerprints.clone() };
+                Captured { fingerprints, ..row }
             });
         }
         Ok((found, more, trace))
@@ -66,8 +71,15 @@ impl Pipeline {
         let hybrid = level.is_some_and(|level| level != Thoroughness::Fast);
         let ran: Vec<_> = trace.stages.iter().filter(|stage| stage.ran()).collect();
         let models = ran.iter().filter(|stage| STAGES_WITH_MODELS.contains(&stage.name.as_str()));
-        let models = models.filter_map(|stage| Some((stage.name.clone(), stage.model()?.to_string())));
+        let models: BTreeMap<String, String> =
+            models.filter_map(|stage| Some((stage.name.clone(), stage.model()?.to_string()))).collect();
+        let names = models.iter();
+        let names = names.filter_map(|(stage, model)| Some((stage.clone(), self.model_name(stage, model)?)));
+        let mut seen = HashSet::new();
+        let firsts = found.ranking.hits.iter().filter(|hit| seen.insert(&hit.docid));
+        let chunks: Option<Vec<i64>> = firsts.map(|hit| hit.chunk.map(i64::from)).collect();
         let mut row = Captured {
+            retrieved_chunk_ids: chunks.unwrap_or_default(),
             source_ids: distinct(found.ranking.hits.iter().map(|hit| hit.collection.as_str())),
             expand_enabled: Some(hybrid && self.expands(request)),
             vector_enabled: Some(trace.ran("vector")),
@@ -86,8 +98,10 @@ impl Pipeline {
             stages: distinct(ran.iter().map(|stage| stage.name.as_str())),
             expansion: found.expansion.clone(),
             fingerprints: Fingerprints {
-                models: models.collect(),
-                code: Some(env!("CARGO_PKG_VERSION").into()),
+                model_names: names.collect(),
+                models,
+                code: Some(CODE.into()),
+                settings: if hybrid { self.settings_of(request) } else { BTreeMap::new() },
                 ..Fingerprints::default()
             },
             ..Captured::new(tool, &request.text, docids)
@@ -103,6 +117,6 @@ impl Pipeline {
 
 /// Each text once, where it comes first.
 fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     texts.filter(|text| seen.insert(*text)).map(String::from).collect()
 }

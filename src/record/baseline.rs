@@ -1,25 +1,30 @@
 //! Baselines: captured searches frozen into a file that a gate compares with.
 //!
 //! The first line is the header; each further line is a row as captured, with its `query_hash`. The header states how
-//! many rows there are and hashes of their queries and of their text, and whoever opens a baseline checks them.
+//! many rows there are, hashes of their queries and of their text, and one of itself: whoever opens a baseline checks
+//! them, so neither a row nor a threshold changes unnoticed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::captured::{self, Captured, Fingerprints, is_header};
+use super::captured::{self, Captured, is_header};
+use super::moment::is_moment;
 use super::ndjson::{Line, Lines};
+use super::{FileKind, json};
 use crate::corpus::{hex, open_file};
 use crate::error::{Error, Result};
 
+mod fingerprints;
 mod publish;
 
-pub use publish::{PublishOptions, publish};
+pub use fingerprints::{AllFingerprints, Silent};
+pub use publish::{PublishOptions, Published, publish};
 
 /// What a gate demands of a replay unless it is told otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,32 +60,6 @@ impl Floors {
     }
 }
 
-/// All fingerprints that the rows of a baseline carry.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct AllFingerprints {
-    /// Of the documents.
-    pub corpus: BTreeSet<String>,
-    /// Of the index.
-    pub index: BTreeSet<String>,
-    /// Of the models, by stage.
-    pub models: BTreeMap<String, BTreeSet<String>>,
-    /// Versions of the code.
-    pub code: BTreeSet<String>,
-}
-
-impl AllFingerprints {
-    /// Adds those of one row.
-    pub fn add(&mut self, row: &Fingerprints) {
-        self.corpus.extend(row.corpus.clone());
-        self.index.extend(row.index.clone());
-        self.code.extend(row.code.clone());
-        for (stage, model) in &row.models {
-            self.models.entry(stage.clone()).or_default().insert(model.clone());
-        }
-    }
-}
-
 /// The first line of a baseline. The first eight fields are agreed keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Header {
@@ -110,6 +89,21 @@ pub struct Header {
     /// What the rows depend on.
     #[serde(default)]
     pub fingerprints: AllFingerprints,
+    /// SHA-256 of the header's canonical JSON without this key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header_hash: Option<String>,
+}
+
+impl Header {
+    /// The header with the hash of itself.
+    fn sealed(mut self) -> Self {
+        self.header_hash = None;
+        // As a reader will see it: a number that was read may differ from the one that was written.
+        let text = serde_json::to_string(&self).expect("plain data is JSON");
+        let value = json::from_str(&text).expect("was just written");
+        self.header_hash = Some(json::fingerprint(&value));
+        self
+    }
 }
 
 /// The first 16 hexadecimal digits of the SHA-256 of a query in lower case, its blanks made single.
@@ -143,6 +137,26 @@ fn number(query_hash: &str) -> u64 {
     u64::from_str_radix(query_hash, 16).expect("a query hash is 16 hexadecimal digits")
 }
 
+/// What a search asks, whatever it returned and in whatever text it is written; two rows with one are the same search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Search {
+    tool: captured::Tool,
+    query: u64,
+    /// Hash of the collections and of what was asked beside the text.
+    rest: u128,
+}
+
+impl Search {
+    fn of(row: &Captured) -> Self {
+        let mut sources = row.source_ids.clone();
+        sources.sort_unstable();
+        let rest = serde_json::to_vec(&(sources, &row.asked)).expect("plain data is JSON");
+        let digest = Sha256::digest(rest);
+        let rest = digest[..16].iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
+        Self { tool: row.tool_name, query: number(&query_hash(&row.query)), rest }
+    }
+}
+
 /// A baseline whose header was found to be true of its rows.
 #[derive(Debug)]
 pub struct Baseline {
@@ -153,35 +167,64 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Opens a baseline and checks all of it: every row, their number, their hashes. Memory is 8 bytes a row.
+    /// Opens a baseline and checks all of it: the header, every row, their number, their hashes. Memory is under 100
+    /// bytes a row.
     ///
-    /// Fails, naming the line where there is one, on a file that is none or that was changed after it was published.
+    /// Fails, naming the line where there is one, on a file that is none or that was changed after it was published,
+    /// and on a search that occurs twice.
     pub fn open(path: &Path) -> Result<Self> {
         let (name, mut file) = (path.display().to_string(), reread(path)?);
         let mut lines = Lines::new(BufReader::new(&mut file), &name);
-        let header = match lines.next() {
+        let first = match lines.next() {
             Some(line) => {
-                let line = line?;
-                header(&line).map_err(|e| e.context(format!("{name}:{}", line.number)))?
+                line.and_then(|line| header(&line).map_err(|e| e.context(format!("{name}:{}", line.number))))
             }
             None => return Err(Error::input(format!("{name}: the file is empty")).with_hint(PUBLISH)),
         };
-        let (mut hashes, mut hasher) = (Vec::new(), Sha256::new());
+        let header = match first {
+            Ok(header) => header,
+            Err(error) => {
+                drop(lines);
+                return Err(taken_for(&mut file, &name).unwrap_or(error));
+            }
+        };
+        let (mut searches, mut hasher) = (HashMap::new(), Sha256::new());
         let mut fingerprints = AllFingerprints::default();
         for line in lines {
             let line = line?;
             hasher.update(&line.bytes);
             hasher.update(b"\n");
-            let (row, hash) = row(&name, line)?;
-            hashes.push(number(&hash));
-            fingerprints.add(&row.fingerprints);
+            let number = line.number;
+            let (row, _) = row(&name, line)?;
+            fingerprints.add(&row);
+            if let Some(first) = searches.insert(Search::of(&row), number) {
+                return Err(Error::input(format!("{name}:{number}: the same search as in line {first}"))
+                    .with_hint("publish the baseline anew with --dedupe, or take one of them out"));
+            }
         }
+        let hashes = searches.keys().map(|search| search.query).collect();
         verify(&header, hashes, &hex(&hasher.finalize())).map_err(|e| e.context(&name))?;
+        let silent = std::mem::take(&mut fingerprints.silent);
         if fingerprints != header.fingerprints {
             let what = format!("{name}: the header's `fingerprints` are not those of the rows");
             return Err(Error::input(what).with_hint("publish the baseline anew"));
         }
+        let header = Header { fingerprints: AllFingerprints { silent, ..fingerprints }, ..header };
         Ok(Self { header, name, file })
+    }
+
+    /// What cannot be checked, because the header does not state it.
+    pub fn notes(&self) -> Vec<String> {
+        let missing = [
+            (self.header.header_hash.is_none(), "header_hash", "thresholds and label"),
+            (self.header.rows_hash.is_none(), "rows_hash", "captured documents"),
+        ];
+        let missing = missing.into_iter().filter(|(missing, ..)| *missing);
+        missing
+            .map(|(_, key, what)| {
+                format!("the baseline has no `{key}`: whether its {what} were changed is not known")
+            })
+            .collect()
     }
 
     /// The rows, read one at a time, each with its query hash.
@@ -195,6 +238,9 @@ impl Baseline {
     }
 }
 
+/// Bytes of a file that show what it is.
+const BEGINNING: u64 = 1 << 16;
+
 const PUBLISH: &str = "make a baseline with `rankgate bench publish`";
 
 fn header(line: &Line) -> Result<Header> {
@@ -207,7 +253,30 @@ fn header(line: &Line) -> Result<Header> {
     let header: Header =
         serde_json::from_value(object.into()).map_err(|e| Error::input(format!("header: {e}")))?;
     header.thresholds.check().map_err(|e| Error::input(format!("header: {e}")))?;
+    if let Some(text) = header.published_at.as_deref().filter(|text| !is_moment(text)) {
+        return Err(Error::input(format!("header: `published_at` is `{text}`, which is no moment"))
+            .with_hint("publish the baseline anew"));
+    }
+    let mut stated = line.object.clone();
+    let hash = stated.shift_remove("header_hash");
+    let hash = hash.filter(|hash| !hash.is_null());
+    if hash.is_some_and(|hash| hash.as_str() != Some(&json::fingerprint(&stated.into()))) {
+        return Err(Error::input(
+            "the header is not that of its `header_hash`: thresholds or label were changed",
+        )
+        .with_hint("publish the baseline anew; thresholds for one gate are given with --threshold-…"));
+    }
     Ok(header)
+}
+
+/// The error for a file of another kind; `None` where it is not known for one.
+fn taken_for(file: &mut File, name: &str) -> Option<Error> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0)).ok()?;
+    file.take(BEGINNING).read_to_end(&mut bytes).ok()?;
+    let kind = FileKind::of(&String::from_utf8_lossy(&bytes)).filter(|kind| *kind != FileKind::Baseline)?;
+    let (what, hint) = kind.words();
+    Some(Error::usage(format!("{name}: not a baseline: {what}")).with_hint(hint))
 }
 
 /// The row of a line, with its query hash, which has to be right.
@@ -241,7 +310,10 @@ fn verify(header: &Header, hashes: Vec<u64>, rows_hash: &str) -> Result<()> {
     if header.source_hash != source_hash(hashes) {
         return Err(changed("the queries are not those of the header's `source_hash`".into()));
     }
-    // Baselines of other programs have none.
+    // Baselines of other programs have none; this one has always written it, beside its version.
+    if header.rows_hash.is_none() && header.tool_version.is_some() {
+        return Err(changed("the header's `rows_hash` was taken out".into()));
+    }
     if header.rows_hash.as_deref().is_some_and(|stated| stated != rows_hash) {
         return Err(changed("the rows are not those of the header's `rows_hash`".into()));
     }

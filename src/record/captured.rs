@@ -3,7 +3,7 @@
 //! A row is a JSON object that begins with 17 agreed keys, in a fixed order. The keys behind them are this program's,
 //! and say what is needed to run the search again as it was. Any other key is kept as it came.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, Write};
 use std::path::Path;
 
@@ -12,10 +12,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::moment::is_moment;
 use super::ndjson::{self, Lines};
 use crate::corpus::{Expansion, QueryMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::settings::{Fusion, Thoroughness};
+
+mod replayable;
 
 /// The format's version.
 pub const VERSION: u32 = 1;
@@ -61,9 +64,21 @@ pub struct Fingerprints {
     /// Of the models, by the stage they ran in: `vector`, `rerank` …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, String>,
-    /// The version of the code that searched.
+    /// The version of the code that searched, and what its ranking sources hash to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// What `corpus` stands for: the documents of each collection. Older rows lack this and all below.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub collections: BTreeMap<String, u64>,
+    /// What `index` stands for: the rules for words and passages, and the model of the vectors.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rules: BTreeMap<String, String>,
+    /// The names of `models`, by the same stages.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub model_names: BTreeMap<String, String>,
+    /// The search settings that the ranking was left to. What a search was asked itself is beside its text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
 }
 
 impl Fingerprints {
@@ -86,7 +101,8 @@ pub struct Captured {
     pub query: String,
     /// Docids, best first, each once.
     pub retrieved_slugs: Vec<String>,
-    /// Chunks, one a hit.
+    /// The best passage of each of `retrieved_slugs`, counted from 0 in its document. Empty unless it is known of every
+    /// one: by words alone, documents are ranked whole.
     pub retrieved_chunk_ids: Vec<i64>,
     /// The collections of the hits, each once.
     pub source_ids: Vec<String>,
@@ -197,7 +213,8 @@ impl Captured {
     /// The row that a JSON object holds. `schema_version`, `tool_name`, `query` and `retrieved_slugs` have to be
     /// there; any other key may be absent or null.
     ///
-    /// Fails, naming the key, on a version other than [`VERSION`], a value of the wrong type, a negative latency.
+    /// Fails, naming the key, on a version other than [`VERSION`], a value of the wrong type, a negative latency, a
+    /// document without a name or that stands twice, and a `created_at` that is no moment.
     pub fn from_object(mut object: Map<String, Value>) -> Result<Self> {
         check_version(&object)?;
         object.shift_remove("schema_version");
@@ -233,6 +250,18 @@ impl Captured {
         };
         if row.latency_ms.is_some_and(|latency| latency < 0.0) {
             return Err(Error::input("`latency_ms` is negative"));
+        }
+        if row.retrieved_slugs.iter().any(String::is_empty) {
+            return Err(Error::input("`retrieved_slugs` has a document without a name"));
+        }
+        let mut seen = HashSet::new();
+        if let Some(twice) = row.retrieved_slugs.iter().find(|slug| !seen.insert(slug.as_str())) {
+            return Err(Error::input(format!("`retrieved_slugs` has `{twice}` twice"))
+                .with_hint("keep the first: one document is one hit"));
+        }
+        if let Some(text) = row.created_at.as_deref().filter(|text| !is_moment(text)) {
+            return Err(Error::input(format!("`created_at` is `{text}`, which is no moment"))
+                .with_hint("write it as 2026-05-04T12:00:00.000Z"));
         }
         Ok(Self { extra: std::mem::take(&mut keys.0), ..row })
     }

@@ -7,9 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::captured::{Captured, Tool};
 use crate::metrics::{jaccard, rank_biased_overlap, same_top1, stats};
+use crate::text::one_line;
 
 /// How deep rank-biased overlap looks: the chance that a reader goes on to the next rank.
 const PERSISTENCE: f64 = 0.9;
+
+/// Characters of a query that name a row.
+const QUERY: usize = 60;
 
 /// One captured search and what became of it when it was run again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +81,15 @@ impl ReplayedRow {
 
     fn current(&self) -> impl Iterator<Item = &str> {
         self.current_slugs.iter().map(String::as_str)
+    }
+
+    /// Whether it was replayed and returns another list.
+    pub fn changed(&self) -> bool {
+        let distinct = |slugs: &[String]| {
+            let mut seen = std::collections::HashSet::new();
+            slugs.iter().filter(|slug| seen.insert(slug.to_string())).cloned().collect::<Vec<_>>()
+        };
+        self.replayed() && distinct(&self.captured_slugs) != distinct(&self.current_slugs)
     }
 
     /// The share of common documents; `None` unless [`ReplayedRow::replayed`]. So for all that follow.
@@ -154,7 +167,7 @@ pub struct ReplayTally {
 pub struct Faults {
     /// How many.
     pub count: usize,
-    /// `id: reason` of the first five, ` | ` between them.
+    /// `id: reason` of the first five, of rows `#12 "query": reason`, ` | ` between them.
     pub first: String,
 }
 
@@ -173,7 +186,11 @@ impl Faults {
 impl ReplayTally {
     /// Adds a row, which speaks for itself, whatever its id.
     pub fn add(&mut self, row: &ReplayedRow) {
-        let id = || row.id.map_or_else(|| format!("`{}`", row.query), |id| id.to_string());
+        let id = || {
+            let number = row.id.map(|id| format!("#{id} ")).unwrap_or_default();
+            let query: String = one_line(&row.query).chars().take(QUERY).collect();
+            format!("{number}\"{query}\"")
+        };
         match (&row.skip_reason, &row.error_message) {
             (Some(reason), _) => self.skipped.add(id(), reason),
             (None, Some(message)) => self.errored.add(id(), message),
@@ -275,7 +292,7 @@ mod tests {
         let tally = ReplayTally::from_iter(&rows);
         assert_eq!(
             (tally.skipped.first.as_str(), tally.errored.first.as_str()),
-            ("1: empty query", "1: no index")
+            ("#1 \"x\": empty query", "#1 \"x\": no index")
         );
         assert_eq!(summary.mean_jaccard, Some((1.0 / 3.0 + 1.0) / 2.0));
         assert_eq!(

@@ -7,13 +7,9 @@ use crate::error::Result;
 use crate::pipeline::{Expand, Pipeline, Request};
 use crate::record::{Captured, Tool};
 use crate::settings::Thoroughness;
-use crate::text::REDACTED;
 use crate::trace::Trace;
 
 use super::Options;
-
-/// Hits that a search can be asked for; a row of a file may state any number.
-const MOST: usize = 100_000;
 
 /// The lanes that a search reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,28 +30,28 @@ pub(super) struct Plan {
 
 /// Whether running `row` again needs an embedder; `default` is the thoroughness of a row that states none.
 pub fn by_meaning(row: &Captured, default: Thoroughness) -> bool {
-    lanes(row, default).is_ok_and(|lanes| lanes != Lanes::Words)
+    row.unreplayable().is_none() && lanes(row, default) != Lanes::Words
 }
 
 impl Plan {
     /// The plan for `row`, or the reason why it cannot be run as it was. Fails when the index does.
     pub fn new(pipeline: &Pipeline, options: &Options, row: &Captured) -> Result<Result<Self, String>> {
-        let plan = match Self::of(row, options, pipeline.settings().thoroughness) {
-            Ok(plan) => plan,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        if let Some(reason) = row.unreplayable() {
+            return Ok(Err(reason));
+        }
+        let plan = Self::of(row, options, pipeline.settings().thoroughness);
         Ok(plan.obstacle(pipeline)?.map_or(Ok(plan), Err))
     }
 
-    fn of(row: &Captured, options: &Options, default: Thoroughness) -> Result<Self, String> {
-        let (lanes, mut request) = (lanes(row, default)?, request(row, options)?);
+    fn of(row: &Captured, options: &Options, default: Thoroughness) -> Self {
+        let (lanes, mut request) = (lanes(row, default), request(row, options));
         if lanes == Lanes::Both {
             // However little the settings ask for by now.
             let level = row.asked.thoroughness.unwrap_or(default);
             request.thoroughness =
                 Some(if level == Thoroughness::Fast { Thoroughness::Balanced } else { level });
         }
-        Ok(Self { lanes, depth: depth(row, &request), request })
+        Self { lanes, depth: depth(row, &request), request }
     }
 
     /// Runs it.
@@ -101,57 +97,29 @@ impl Plan {
 }
 
 /// Which lanes the row's search read.
-fn lanes(row: &Captured, default: Thoroughness) -> Result<Lanes, String> {
-    let fast = row.asked.thoroughness.map(|level| level == Thoroughness::Fast);
+fn lanes(row: &Captured, default: Thoroughness) -> Lanes {
+    let fast = row.asked.thoroughness.unwrap_or(default) == Thoroughness::Fast;
     match (row.tool_name, row.vector_enabled) {
-        (Tool::Search, Some(true)) => {
-            Err("`search` was by words and meaning where it was captured, here it is by words".into())
-        }
-        (Tool::Search, _) => Ok(Lanes::Words),
-        (Tool::Vsearch, Some(false)) => Err("`vsearch` was captured as not by meaning".into()),
-        (Tool::Vsearch, _) => Ok(Lanes::Meaning),
-        (Tool::Query | Tool::Ask, Some(false)) => Ok(Lanes::Words),
-        (Tool::Query | Tool::Ask, Some(true)) => Ok(Lanes::Both),
+        (Tool::Search, _) => Lanes::Words,
+        (Tool::Vsearch, _) => Lanes::Meaning,
+        (Tool::Query | Tool::Ask, Some(true)) => Lanes::Both,
+        (Tool::Query | Tool::Ask, Some(false)) => Lanes::Words,
         (Tool::Query | Tool::Ask, None) => {
-            Ok(if fast.unwrap_or(default == Thoroughness::Fast) { Lanes::Words } else { Lanes::Both })
+            if fast {
+                Lanes::Words
+            } else {
+                Lanes::Both
+            }
         }
     }
 }
 
 /// What the row's search asked.
-fn request(row: &Captured, options: &Options) -> Result<Request, String> {
+fn request(row: &Captured, options: &Options) -> Request {
     let asked = &row.asked;
-    if row.query.trim().is_empty() && asked.parts.iter().all(|part| part.text.trim().is_empty()) {
-        return Err("empty query".into());
-    }
-    if row
-        .texts()
-        .iter()
-        .any(|(key, text)| ["query", "parts", "expansion"].contains(key) && text.contains(REDACTED))
-    {
-        return Err("personal data was taken out of its text".into());
-    }
-    if let Some(detail) = &row.detail {
-        return Err(format!("detail `{detail}` was asked for, and there is no such choice here"));
-    }
     // Parts of the request take the place of an expansion.
     let expansion = row.expansion.clone().filter(|_| asked.parts.is_empty());
-    if expansion.is_none() && asked.parts.is_empty() {
-        match row.expansion_applied {
-            Some(true) => return Err("the query was expanded, and the row does not say to what".into()),
-            None if row.expand_enabled == Some(true) => {
-                return Err(
-                    "an expansion was asked for, and the row does not say whether there was one".into()
-                );
-            }
-            _ => {}
-        }
-    }
-    let limit = asked.limit.unwrap_or(options.limit.max(row.retrieved_slugs.len()));
-    if !(1..=MOST).contains(&limit) {
-        return Err(format!("its limit is {limit}, not from 1 to {MOST}"));
-    }
-    Ok(Request {
+    Request {
         modes: asked.parts.clone(),
         collection: asked.collection.clone(),
         fusion: asked.fusion,
@@ -160,8 +128,8 @@ fn request(row: &Captured, options: &Options) -> Result<Request, String> {
         expand: Some(Expand::Never),
         expansion: expansion.filter(|_| row.expansion_applied != Some(false)),
         lang: asked.lang.clone(),
-        ..Request::new(&row.query).limit(limit)
-    })
+        ..Request::new(&row.query).limit(asked.limit.unwrap_or(options.limit.max(row.retrieved_slugs.len())))
+    }
 }
 
 /// How many documents are compared.

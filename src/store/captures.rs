@@ -132,7 +132,7 @@ impl FailureReason {
         use rusqlite::ErrorCode as Code;
         match error.sqlite_error_code() {
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => Self::Busy,
-            Some(Code::DiskFull) => Self::DiskFull,
+            _ if super::is_disk_full(error) => Self::DiskFull,
             Some(Code::ConstraintViolation) => Self::CheckViolation,
             _ => Self::Other,
         }

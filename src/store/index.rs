@@ -265,6 +265,16 @@ impl IndexDb {
         select().map_err(|e| failed(&self.path, "read", e))
     }
 
+    /// Every document's collection and id, in their order.
+    pub fn names(&self) -> Result<Vec<(String, String)>> {
+        let select = || -> rusqlite::Result<Vec<_>> {
+            let sql = "select collection, id from documents order by collection, id";
+            let mut statement = self.connection.prepare(sql)?;
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        };
+        select().map_err(|e| failed(&self.path, "read", e))
+    }
+
     /// SHA-256 in hexadecimal over collection, id and content hash of every document: of equal corpora alike, whenever
     /// and in whatever order they were indexed.
     pub fn documents_hash(&self) -> Result<String> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -78,6 +78,12 @@ pub fn integrity(path: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// Whether SQLite failed for want of space: in a write, or in making the file that readers of a database share.
+pub fn is_disk_full(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map_or(0, |error| error.extended_code);
+    [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE].contains(&code)
+}
+
 /// A SQLite failure on `path`, in words that say what to do.
 pub fn failed(path: &Path, doing: &str, source: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode as Code;
@@ -88,7 +94,7 @@ pub fn failed(path: &Path, doing: &str, source: rusqlite::Error) -> Error {
         Some(Code::DatabaseBusy | Code::DatabaseLocked) => {
             (ErrorKind::Busy, Some("another process is writing: wait for it and try again"))
         }
-        Some(Code::DiskFull) => (ErrorKind::Io, Some("the disk is full: free some space")),
+        _ if is_disk_full(&source) => (ErrorKind::Io, Some("the disk is full: free some space")),
         Some(Code::ReadOnly | Code::CannotOpen | Code::PermissionDenied) => {
             (ErrorKind::Io, Some("check the permissions, or choose another folder with RANKGATE_HOME"))
         }
@@ -104,6 +110,16 @@ pub fn failed(path: &Path, doing: &str, source: rusqlite::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_named_whatever_could_not_be_written() {
+        for code in [13, 4874] {
+            let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let error = failed(Path::new("x.db"), "open", source);
+            assert_eq!(error.kind(), ErrorKind::Io);
+            assert!(error.to_string().ends_with("(the disk is full: free some space)"), "{code}: {error}");
+        }
+    }
 
     #[test]
     fn a_newer_database_is_refused_with_what_to_do() {

@@ -103,11 +103,26 @@ fn a_row_holds_what_is_needed_to_search_again() {
         "the answer is not kept"
     );
 
+    // What was asked for, or was not looked at, depends on no setting.
+    let left = |row: &Captured| row.fingerprints.settings.keys().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!((left(search), left(vsearch), left(fast)), Default::default());
+    assert_eq!(left(query), "candidates graph rrf_k");
+    assert_eq!(left(parted), "candidates fusion graph rerank_depth");
+    // A passage for every document, or none at all.
+    assert!(search.retrieved_chunk_ids.is_empty() && fast.retrieved_chunk_ids.is_empty());
+    for row in [vsearch, query, parted, ask] {
+        assert_eq!(row.retrieved_chunk_ids, vec![0; row.retrieved_slugs.len()], "{row:?}");
+    }
+
     let now = pipeline.fingerprints().unwrap();
     for row in &rows {
-        let Fingerprints { corpus, index, models, code } = &row.fingerprints;
+        let Fingerprints { corpus, index, models, code, collections, rules, model_names, settings } =
+            &row.fingerprints;
         assert_eq!((corpus, index, code), (&now.corpus, &now.index, &now.code));
+        assert_eq!((collections, rules), (&now.collections, &now.rules));
         assert!(models.iter().all(|(stage, model)| now.models.get(stage) == Some(model)), "{models:?}");
+        assert!(model_names.keys().eq(models.keys()) && model_names.values().all(|name| name == "hash"));
+        assert!(settings.iter().all(|(name, value)| now.settings.get(name) == Some(value)), "{settings:?}");
         assert_eq!(models.contains_key("vector"), row.vector_enabled == Some(true));
         assert!(row.latency_ms.is_some_and(|ms| ms > 0.0) && row.created_at.is_some());
         assert_eq!(row.remote, Some(false));

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli::{json, print};
 use crate::error::{Error, Result};
-use crate::record::baseline::{Floors, Header, PublishOptions, publish};
+use crate::record::baseline::{Floors, Header, PublishOptions, Published, publish};
 
 /// Freeze captured searches into a baseline
 ///
@@ -36,6 +36,10 @@ pub struct Args {
     /// Of searches that occur more than once keep the first: the newest of an export.
     #[arg(long)]
     dedupe: bool,
+    /// Leave out searches that cannot be run again as they were: whose text lost personal data, whose expansion is not
+    /// in their row …
+    #[arg(long)]
+    skip_unreplayable: bool,
     /// Least mean Jaccard coefficient that a gate accepts.
     #[arg(long, value_name = "0..1", default_value_t = Floors::default().jaccard)]
     threshold_jaccard: f64,
@@ -66,6 +70,8 @@ pub(in crate::cli) struct Output {
     rows_hash: Option<String>,
     /// How many rows it has.
     row_count: u64,
+    /// How many were left out, because they cannot be run again as they were.
+    rows_left_out: usize,
     /// Mean latency of the rows that state one.
     baseline_mean_latency_ms: Option<f64>,
     /// What a gate demands.
@@ -79,19 +85,20 @@ pub fn run(args: Args) -> Result<ExitCode> {
         force: args.force,
         allow_pii: args.allow_pii,
         dedupe: args.dedupe,
+        skip_unreplayable: args.skip_unreplayable,
         floors: Floors {
             jaccard: args.threshold_jaccard,
             top1: args.threshold_top1,
             latency_multiplier: args.threshold_latency_multiplier,
         },
     };
-    let header = publish(&args.from, &args.to, &options)?;
+    let Published { header, left_out } = publish(&args.from, &args.to, &options)?;
     let path = std::path::absolute(&args.to).map_err(|e| Error::io("resolve", &args.to, e))?;
-    print(&if args.json { json(&output(header, path)) } else { page(&header, &path) })?;
+    print(&if args.json { json(&output(header, left_out, path)) } else { page(&header, left_out, &path) })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn output(header: Header, output_path: PathBuf) -> Output {
+fn output(header: Header, rows_left_out: usize, output_path: PathBuf) -> Output {
     Output {
         version: 1,
         output_path,
@@ -99,16 +106,18 @@ fn output(header: Header, output_path: PathBuf) -> Output {
         source_hash: header.source_hash,
         rows_hash: header.rows_hash,
         row_count: header.row_count,
+        rows_left_out,
         baseline_mean_latency_ms: header.baseline_mean_latency_ms,
         thresholds: header.thresholds,
     }
 }
 
-fn page(header: &Header, path: &std::path::Path) -> String {
+fn page(header: &Header, left_out: usize, path: &std::path::Path) -> String {
     let latency = header.baseline_mean_latency_ms.map_or("unknown".into(), |mean| format!("{mean:.1} ms"));
+    let left_out = if left_out > 0 { format!(", {left_out} left out") } else { String::new() };
     let Floors { jaccard, top1, latency_multiplier } = header.thresholds;
     format!(
-        "{}\n  label    {}\n  rows     {}\n  queries  {}\n  latency  {latency} at the mean\n  \
+        "{}\n  label    {}\n  rows     {}{left_out}\n  queries  {}\n  latency  {latency} at the mean\n  \
          gate     jaccard {jaccard}, top-1 {top1}, latency {latency_multiplier} times\n",
         path.display(),
         header.label,

@@ -10,9 +10,10 @@ use super::number::{factor, share};
 use super::replay;
 use crate::corpus::{is_database, write_file};
 use crate::error::{Error, ErrorKind, Result, exit};
+use crate::gate::qrels::SourceSlug;
 use crate::gate::{
     CorrectnessGate, CorrectnessThresholds, GateReport, RegressionGate, RegressionThresholds, Significance,
-    Verdict, WorstRow, WorstRows, correctness, junit, markdown, regression, stale, worst_queries,
+    Staleness, Verdict, WorstRow, WorstRows, correctness, junit, markdown, regression, stale, worst_queries,
 };
 use crate::pipeline::Pipeline;
 use crate::record::baseline::{Baseline, Floors};
@@ -24,7 +25,11 @@ use crate::settings::Settings;
 ///
 /// With --baseline, captured searches are run again and have to return what they returned; thresholds not given here
 /// are those of the file. With --qrels, queries with a known answer have to find it. A value equal to its threshold
-/// passes; rows and queries that fail are breaches.
+/// passes; rows and queries that fail are breaches. A baseline of another corpus, index or model is stale and not
+/// replayed; known queries are answered all the same.
+///
+/// In known queries, documents without a source are of the source `default`: the only collection of an index that has
+/// one. With several, JSON names the collection as "source_id", and TREC judgments write `collection::docid`.
 ///
 /// Exit code 0: all that was asked holds. 1: something does not. 2: there is no answer (a file that cannot be used,
 /// a baseline of another corpus, index or model, too few judged documents, or an inconclusive test).
@@ -43,16 +48,11 @@ pub struct Args {
     qrels: Option<PathBuf>,
     #[command(flatten)]
     known: Known,
-    /// The index folder. Default: the one in RANKGATE_HOME.
-    #[arg(long, value_name = "DIR")]
-    index: Option<PathBuf>,
-    /// How many documents of a known query count.
-    #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    k: u32,
     #[command(flatten)]
     thresholds: Thresholds,
     /// Test whether a miss is more than chance: a paired randomisation test a metric, Holm-corrected. A miss that is
-    /// not confirmed is inconclusive.
+    /// not confirmed is inconclusive. Each test says from which size it "would notice a loss": a smaller one, with as
+    /// many queries as these, is missed more often than in one of five runs (the minimum detectable effect).
     #[arg(long)]
     significance: bool,
     /// What an inconclusive test counts as; exit code 2 where this is not given. Too few judgments always are 2.
@@ -100,9 +100,6 @@ struct Thresholds {
     /// Least share of known queries whose first document is the expected one, among those that expect one.
     #[arg(long, value_name = "0..1", value_parser = share, default_value_t = CorrectnessThresholds::default().expected_top1)]
     threshold_expected_top1: f64,
-    /// Least share of the first k that somebody judged, where the file says who was judged.
-    #[arg(long, value_name = "0..1", value_parser = share, default_value_t = CorrectnessThresholds::default().judged_at_k)]
-    min_judged: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -134,8 +131,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     // An error belongs into the reports of a job as well: a job without a report looks like one that passed.
     let (xml, page) = match &decided {
         Ok(report) => {
-            let tolerated =
-                args.inconclusive == Some(Inconclusive::Pass) && !report.correctness_gate.unjudged();
+            let tolerated = args.inconclusive == Some(Inconclusive::Pass)
+                && !report.correctness_gate.unjudged()
+                && !report.regression_gate.is_refused();
             (junit::junit(report, tolerated), markdown::markdown(report))
         }
         Err(error) => (junit::junit_error(error), markdown::markdown_error(error)),
@@ -151,20 +149,38 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
     };
     crate::cli::print(&if args.json { crate::cli::json(&report) } else { report.text() })?;
-    let code = match (report.verdict, args.inconclusive) {
-        (Verdict::Pass, _) => exit::PASS,
-        (Verdict::Fail, _) => exit::GATE_FAILED,
-        (Verdict::Inconclusive, _) if report.correctness_gate.unjudged() => exit::ERROR,
-        (Verdict::Inconclusive, Some(Inconclusive::Pass)) => exit::PASS,
-        (Verdict::Inconclusive, Some(Inconclusive::Fail)) => exit::GATE_FAILED,
-        (Verdict::Inconclusive, None) => exit::ERROR,
-    };
+    let code = code(&args, &report);
+    if report.regression_gate.is_refused() {
+        // What is beside it was answered and printed.
+        eprintln!("error: {}", refusal(&report.regression_gate));
+    }
     match written {
         // A breach is a breach, whether or not its report could be written.
         Err(error) if code == exit::GATE_FAILED => eprintln!("error: {}", error.report()),
         other => other?,
     }
     Ok(ExitCode::from(code))
+}
+
+fn code(args: &Args, report: &GateReport) -> u8 {
+    if report.regression_gate.is_refused() {
+        return exit::ERROR;
+    }
+    match (report.verdict, args.inconclusive) {
+        (Verdict::Pass, _) => exit::PASS,
+        (Verdict::Fail, _) => exit::GATE_FAILED,
+        (Verdict::Inconclusive, _) if report.correctness_gate.unjudged() => exit::ERROR,
+        (Verdict::Inconclusive, Some(Inconclusive::Pass)) => exit::PASS,
+        (Verdict::Inconclusive, Some(Inconclusive::Fail)) => exit::GATE_FAILED,
+        (Verdict::Inconclusive, None) => exit::ERROR,
+    }
+}
+
+/// Why a baseline was not replayed.
+fn refusal(gate: &RegressionGate) -> String {
+    let staleness = Staleness { differences: gate.stale.clone(), notes: Vec::new() };
+    let error = staleness.refusal(gate.baseline_path.as_deref().unwrap_or_default());
+    error.map(|error| error.report()).unwrap_or_default()
 }
 
 fn write(args: &Args, xml: &str, page: &str) -> Result<()> {
@@ -192,9 +208,10 @@ fn decide(args: &Args) -> Result<GateReport> {
     let mut queries = args.qrels.as_deref().map(|path| args.known.read(path)).transpose()?;
     let significance = args.significance.then(Significance::default);
     let vectors = queries.is_some() && args.known.mode.needs_vectors();
+    let index = args.known.index.as_deref();
     let pipeline = match &mut baseline {
-        Some(baseline) if !vectors => replay::open(args.index.as_deref(), &first_by_meaning(baseline)?)?,
-        _ => known::open(args.index.as_deref(), vectors)?,
+        Some(baseline) if !vectors => replay::open(index, &first_by_meaning(baseline)?)?,
+        _ => known::open(index, vectors)?,
     };
     let regression = match (&mut baseline, &args.baseline) {
         (Some(baseline), Some(path)) => {
@@ -204,15 +221,14 @@ fn decide(args: &Args) -> Result<GateReport> {
     };
     let correctness = match (&mut queries, &args.qrels) {
         (Some(queries), Some(path)) => {
-            let k = args.k as usize;
-            let note = queries.note();
-            let results =
-                args.known.retrieve(&pipeline, queries, k).map_err(|e| e.context(path.display()))?;
-            let thresholds = args.thresholds.correctness();
-            let mut gate = correctness(&results, k, thresholds, significance.as_ref())?;
-            gate.notes.extend(note);
+            let k = args.known.k as usize;
+            let answers = args.known.retrieve(&pipeline, queries).map_err(|e| e.context(path.display()))?;
+            let thresholds = args.thresholds.correctness(args.known.min_judged);
+            let mut gate = correctness(&answers.results, k, thresholds, significance.as_ref())?;
+            gate.notes.extend(answers.notes);
             gate.qrels_path = Some(path.display().to_string());
-            gate.worst = worst_queries(&results, k, args.worst as usize);
+            let name = |key: &SourceSlug| key.name(answers.several);
+            gate.worst = worst_queries(&answers.results, k, args.worst as usize, name);
             Some::<CorrectnessGate>(gate)
         }
         _ => None,
@@ -246,8 +262,8 @@ fn of_baseline(
 ) -> Result<RegressionGate> {
     let name = path.display().to_string();
     let staleness = stale(&baseline.header.fingerprints, &pipeline.fingerprints()?);
-    if !args.allow_stale {
-        staleness.refuse(&name)?;
+    if !staleness.differences.is_empty() && !args.allow_stale {
+        return Ok(RegressionGate { baseline_path: Some(name), ..RegressionGate::refused(staleness) });
     }
     let thresholds = args.thresholds.regression(baseline.header.thresholds);
     let replayer = Replayer::new(pipeline, Options::default());
@@ -272,10 +288,8 @@ fn of_baseline(
         gate.worst.push(WorstRow::new(&replayed, diff));
     }
     gate.baseline_path = Some(name);
-    gate.notes
-        .extend(staleness.differences.iter().map(|difference| format!("stale: {}", difference.words())));
-    gate.notes.extend(staleness.notes);
-    Ok(gate)
+    gate.notes.extend(baseline.notes());
+    Ok(gate.with_staleness(staleness))
 }
 
 impl Thresholds {
@@ -289,12 +303,12 @@ impl Thresholds {
         RegressionThresholds { floors, max_skipped: self.max_skipped }
     }
 
-    fn correctness(&self) -> CorrectnessThresholds {
+    fn correctness(&self, judged_at_k: f64) -> CorrectnessThresholds {
         CorrectnessThresholds {
             recall_at_k: self.threshold_recall_at_k,
             first_relevant_hit: self.threshold_first_relevant_hit,
             expected_top1: self.threshold_expected_top1,
-            judged_at_k: self.min_judged,
+            judged_at_k,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::known::{self, Known};
+use super::known::{self, Answers, Known};
 use super::number::share;
 use crate::corpus::Judgments;
 use crate::error::{Result, exit};
@@ -35,15 +35,6 @@ pub struct Args {
     qrels: PathBuf,
     #[command(flatten)]
     known: Known,
-    /// The index folder. Default: the one in RANKGATE_HOME.
-    #[arg(long, value_name = "DIR")]
-    index: Option<PathBuf>,
-    /// How many documents count.
-    #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    k: u32,
-    /// Least share of the first k that somebody judged.
-    #[arg(long, value_name = "0..1", default_value_t = 0.5, value_parser = share)]
-    min_judged: f64,
     /// Least value of a metric: `recall=0.8`; may be repeated.
     #[arg(long, value_name = "METRIC=0..1")]
     fail_under: Vec<Floor>,
@@ -94,6 +85,8 @@ pub(in crate::cli) struct Output {
     reliable: Option<bool>,
     /// Means by metric; a metric that is defined for no query is left out.
     metrics: BTreeMap<&'static str, Mean>,
+    /// What a reader should know: queries that say nothing, documents that are not in the index.
+    notes: Vec<String>,
     /// Every query, in the order of the file.
     queries: Vec<Row>,
     /// What is below its --fail-under, or why nothing was decided.
@@ -128,16 +121,12 @@ struct Row {
 /// Runs it.
 pub fn run(args: Args) -> Result<ExitCode> {
     let mut queries = args.known.read(&args.qrels)?;
-    if let Some(note) = queries.note() {
-        eprintln!("note: {}: {note}", args.qrels.display());
-    }
-    let pipeline = known::open(args.index.as_deref(), args.known.mode.needs_vectors())?;
-    let results = args
-        .known
-        .retrieve(&pipeline, &mut queries, args.k as usize)
-        .map_err(|e| e.context(args.qrels.display()))?;
-    let output = measure(&args, &results);
-    crate::cli::print(&if args.json { crate::cli::json(&output) } else { page(&output, args.min_judged) })?;
+    let pipeline = known::open(args.known.index.as_deref(), args.known.mode.needs_vectors())?;
+    let answers =
+        args.known.retrieve(&pipeline, &mut queries).map_err(|e| e.context(args.qrels.display()))?;
+    let output = measure(&args, answers);
+    let min_judged = args.known.min_judged;
+    crate::cli::print(&if args.json { crate::cli::json(&output) } else { page(&output, min_judged) })?;
     let undecided = output.reliable == Some(false) && !args.fail_under.is_empty();
     Ok(ExitCode::from(if output.queries_errored > 0 || undecided {
         exit::ERROR
@@ -148,8 +137,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }))
 }
 
-fn measure(args: &Args, results: &[(&KnownQuery, Retrieved)]) -> Output {
-    let rows: Vec<Row> = results.iter().map(|(query, found)| row(query, found, args.k as usize)).collect();
+fn measure(args: &Args, Answers { results, notes, .. }: Answers<'_>) -> Output {
+    let k = args.known.k as usize;
+    let rows: Vec<Row> = results.iter().map(|(query, found)| row(query, found, k)).collect();
     let mut metrics = BTreeMap::new();
     for metric in METRICS {
         let values: Vec<f64> = rows.iter().filter_map(|row| row.metrics.get(metric).copied()).collect();
@@ -159,17 +149,18 @@ fn measure(args: &Args, results: &[(&KnownQuery, Retrieved)]) -> Output {
         }
     }
     let errored = rows.iter().filter(|row| row.error.is_some()).count();
-    let reliable = metrics.get("judged").map(|judged: &Mean| judged.mean >= args.min_judged);
+    let reliable = metrics.get("judged").map(|judged: &Mean| judged.mean >= args.known.min_judged);
     Output {
         version: 1,
         qrels: args.qrels.display().to_string(),
         mode: args.known.mode.name(),
-        k: args.k,
+        k: args.known.k,
         queries_total: rows.len(),
         queries_errored: errored,
         reliable,
         reasons: reasons(args, &metrics, reliable),
         metrics,
+        notes,
         queries: rows,
     }
 }
@@ -178,11 +169,11 @@ fn reasons(args: &Args, metrics: &BTreeMap<&'static str, Mean>, reliable: Option
     if args.fail_under.is_empty() {
         return Vec::new();
     }
-    let (path, k) = (args.qrels.display(), args.k);
+    let (path, k) = (args.qrels.display(), args.known.k);
     if let Some(judged) = metrics.get("judged").filter(|_| reliable == Some(false)) {
         return vec![format!(
             "nothing is decided: judged@{k} {:.3} is below {:.3}, judge more documents ({path})",
-            judged.mean, args.min_judged
+            judged.mean, args.known.min_judged
         )];
     }
     let missed = |floor: &Floor| match metrics.get(floor.metric) {
@@ -246,6 +237,9 @@ fn page(output: &Output, min_judged: f64) -> String {
             "\n? rests on guesses: fewer than {:.0} % of the documents found were judged",
             100.0 * min_judged
         );
+    }
+    for note in &output.notes {
+        let _ = writeln!(text, "\nnote: {}", crate::cli::line(note));
     }
     for row in output.queries.iter().filter_map(|row| Some((&row.id, row.error.as_ref()?))).take(5) {
         let _ = writeln!(text, "\nquery `{}` failed: {}", crate::cli::line(row.0), crate::cli::line(row.1));

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::number::{factor, share};
 use crate::error::{Error, Result, exit};
-use crate::gate::Breach;
+use crate::gate::{Breach, stale};
 use crate::models;
 use crate::pipeline::Pipeline;
 use crate::record::diff::RankedDiff;
@@ -82,6 +82,8 @@ pub(in crate::cli) struct Output {
     not_replayed: Vec<NotReplayed>,
     /// The rows that changed most, worst first.
     regressions: Vec<Regression>,
+    /// What differs from when the rows were captured, and what is not known of it.
+    notes: Vec<String>,
     /// Every row; with `--verbose` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     results: Option<Vec<Row>>,
@@ -159,6 +161,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         result
     });
     let results: Vec<ReplayedRow> = results.collect();
+    let notes = stale(&rows.iter().collect(), &pipeline.fingerprints()?).all_notes();
     let tally: ReplayTally = results.iter().collect();
     let summary = tally.summary();
     let output = Output {
@@ -166,6 +169,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         breaches: breaches(&args, &summary, &tally),
         not_replayed: not_replayed(&results),
         regressions: regressions(&replayer, &rows, &results, args.top_regressions as usize),
+        notes,
         results: args.verbose.then(|| results.iter().map(Row::from).collect()),
         summary,
     };
@@ -268,7 +272,7 @@ fn regressions(
     let mut changed: Vec<(f64, f64, usize)> = Vec::new();
     for (index, row) in results.iter().enumerate() {
         let Some((common, alike)) = row.jaccard().zip(row.rank_biased_overlap()) else { continue };
-        if common < 1.0 || alike < 1.0 - 1e-9 {
+        if row.changed() {
             changed.push((common, alike, index));
         }
     }

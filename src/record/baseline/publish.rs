@@ -8,10 +8,10 @@ use std::path::Path;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{AllFingerprints, Floors, Header, number, query_hash, reread, source_hash};
+use super::{AllFingerprints, Floors, Header, Search, number, query_hash, reread, source_hash};
 use crate::corpus::{create_file, hex, write_file};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::captured::{self, Captured, HEADER_KIND, Tool, is_header};
+use crate::record::captured::{self, Captured, HEADER_KIND, is_header};
 use crate::record::ndjson::{Lines, object};
 use crate::text::{find_pii, one_line};
 
@@ -29,24 +29,32 @@ pub struct PublishOptions {
     pub allow_pii: bool,
     /// Of searches that occur more than once keep the first: the newest of an export.
     pub dedupe: bool,
+    /// Leave out searches that cannot be run again as they were.
+    pub skip_unreplayable: bool,
     /// What a gate shall demand.
     pub floors: Floors,
+}
+
+/// What was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// The header of the baseline.
+    pub header: Header,
+    /// How many rows were left out, because they cannot be run again as they were.
+    pub left_out: usize,
 }
 
 /// A row of the source: what it is sorted by, and where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    tool: Tool,
-    query: u64,
-    /// Hash of the collections and of what was asked beside the text.
-    rest: u128,
+    search: Search,
     start: u64,
     length: u64,
 }
 
 impl Place {
     fn asks_the_same(&self, other: &Self) -> bool {
-        (self.tool, self.query, self.rest) == (other.tool, other.query, other.rest)
+        self.search == other.search
     }
 }
 
@@ -57,21 +65,26 @@ struct Row<'a> {
     query_hash: &'a str,
 }
 
-/// Makes a baseline at `to` from the captured searches in `from`, and returns its header.
+/// Makes a baseline at `to` from the captured searches in `from`.
 ///
 /// Rows are sorted by command and query hash, so the same rows give the same bytes, in whatever order they come and
 /// whenever. The file appears whole or not at all. Memory is 64 bytes a row: the rows themselves stay on disk.
 ///
-/// Fails when `to` is there (without `force`) or is `from`; on a row that is none, that searches for nothing, or that
-/// holds personal data (without `allow_pii`); on searches that occur more than once (without `dedupe`); on a source
-/// without rows or that is a baseline already. Two searches are the same when command, query, collections and
+/// Fails when `to` is there (without `force`) or is `from`; on a row that is none, that can nowhere be
+/// [run again](Captured::unreplayable) as it was (without `skip_unreplayable`), or that holds personal data (without
+/// `allow_pii`); on searches that occur more than once (without `dedupe`); on a source without rows or that is a
+/// baseline already; on a label without text. Two searches are the same when command, query, collections and
 /// everything else that was asked agree.
-pub fn publish(from: &Path, to: &Path, options: &PublishOptions) -> Result<Header> {
+pub fn publish(from: &Path, to: &Path, options: &PublishOptions) -> Result<Published> {
     options.floors.check()?;
+    let label = options.label.clone().unwrap_or_else(|| label(to));
+    if label.trim().is_empty() {
+        return Err(Error::usage("the label is empty").with_hint("name the baseline with --label"));
+    }
     check_target(from, to, options.force)?;
     let name = from.display().to_string();
     let mut file = reread(from)?;
-    let mut places = scan(&mut file, &name, options.allow_pii)?;
+    let (mut places, left_out) = scan(&mut file, &name, options)?;
     places.sort_unstable();
     if options.dedupe {
         places.dedup_by(|second, first| second.asks_the_same(first));
@@ -85,16 +98,18 @@ pub fn publish(from: &Path, to: &Path, options: &PublishOptions) -> Result<Heade
     let header = Header {
         schema_version: captured::VERSION,
         kind: HEADER_KIND.into(),
-        label: options.label.clone().unwrap_or_else(|| label(to)),
+        label,
         published_at: told.newest,
-        source_hash: source_hash(places.iter().map(|place| place.query).collect()),
+        source_hash: source_hash(places.iter().map(|place| place.search.query).collect()),
         thresholds: options.floors,
         row_count: places.len() as u64,
         baseline_mean_latency_ms: (told.timed > 0).then(|| told.latency_ms / told.timed as f64),
         rows_hash: Some(told.rows_hash),
         tool_version: Some(env!("CARGO_PKG_VERSION").into()),
         fingerprints: told.fingerprints,
-    };
+        header_hash: None,
+    }
+    .sealed();
     copy.seek(SeekFrom::Start(0)).map_err(failed)?;
     let write = |out: &mut BufWriter<&File>| {
         serde_json::to_writer(&mut *out, &header)?;
@@ -107,7 +122,7 @@ pub fn publish(from: &Path, to: &Path, options: &PublishOptions) -> Result<Heade
         // Between the look at the target and here another process may have published.
         create_file(to, "baseline", write).map_err(|e| if to.exists() { taken(to) } else { e })?;
     }
-    Ok(header)
+    Ok(Published { header, left_out })
 }
 
 fn check_target(from: &Path, to: &Path, force: bool) -> Result<()> {
@@ -138,9 +153,9 @@ fn label(to: &Path) -> String {
     name.strip_suffix(".baseline").unwrap_or(name).to_string()
 }
 
-/// Reads the source once: checks each row and notes where it is.
-fn scan(file: &mut File, name: &str, allow_pii: bool) -> Result<Vec<Place>> {
-    let (mut places, mut personal) = (Vec::new(), Listing::default());
+/// Reads the source once: checks each row and notes where it is; also counts the rows left out.
+fn scan(file: &mut File, name: &str, options: &PublishOptions) -> Result<(Vec<Place>, usize)> {
+    let (mut places, mut personal, mut lost) = (Vec::new(), Listing::default(), Listing::default());
     for line in Lines::new(BufReader::new(file), name) {
         let line = line?;
         let at = format!("{name}:{}", line.number);
@@ -149,36 +164,43 @@ fn scan(file: &mut File, name: &str, allow_pii: bool) -> Result<Vec<Place>> {
                 .with_hint("publish from captured searches"));
         }
         let row = Captured::from_object(line.object).map_err(|e| e.context(&at))?;
-        if row.query.trim().is_empty() {
-            return Err(Error::input(format!("{at}: `query` is empty")).with_hint("leave the row out"));
+        if let Some(reason) = row.unreplayable() {
+            lost.add(|| format!("line {} `{}`: {reason}", line.number, brief(&row.query)));
+            continue;
         }
-        if !allow_pii {
+        if !options.allow_pii {
             for (key, text) in row.texts() {
                 for found in find_pii(text) {
                     personal.add(|| format!("line {}: {} in `{key}`", line.number, found.family.words()));
                 }
             }
         }
-        places.push(place(&row, line.start, line.length));
+        places.push(Place { search: Search::of(&row), start: line.start, length: line.length });
     }
     if let Some(list) = personal.text() {
         return Err(Error::input(format!("{name}: rows hold personal data: {list}"))
             .with_hint("remove them, or pass --allow-pii"));
     }
+    let left_out = lost.count;
+    if let Some(list) = lost.text().filter(|_| !options.skip_unreplayable || places.is_empty()) {
+        let (what, hint) = if places.is_empty() {
+            ("no search in it", "capture searches whose rows say all that was asked")
+        } else {
+            ("not every search", "leave those out with --skip-unreplayable")
+        };
+        return Err(
+            Error::input(format!("{name}: {what} can be run again as it was: {list}")).with_hint(hint)
+        );
+    }
     if places.is_empty() {
         return Err(Error::input(format!("{name}: there are no rows in it"))
             .with_hint("each line is one captured search"));
     }
-    Ok(places)
+    Ok((places, left_out))
 }
 
-fn place(row: &Captured, start: u64, length: u64) -> Place {
-    let mut sources = row.source_ids.clone();
-    sources.sort_unstable();
-    let rest = serde_json::to_vec(&(sources, &row.asked)).expect("plain data is JSON");
-    let digest = Sha256::digest(rest);
-    let rest = digest[..16].iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
-    Place { tool: row.tool_name, query: number(&query_hash(&row.query)), rest, start, length }
+fn brief(query: &str) -> String {
+    one_line(query).chars().take(60).collect()
 }
 
 /// Counts faults and describes the first few.
@@ -208,10 +230,7 @@ fn refuse_repetitions(source: &mut Source, places: &[Place]) -> Result<()> {
     let mut repeated = Listing::default();
     for group in places.chunk_by(Place::asks_the_same).filter(|group| group.len() > 1) {
         let row = source.row(&group[0])?;
-        repeated.add(|| {
-            let query: String = one_line(&row.query).chars().take(60).collect();
-            format!("{} `{query}` {} times", row.tool_name.name(), group.len())
-        });
+        repeated.add(|| format!("{} `{}` {} times", row.tool_name.name(), brief(&row.query), group.len()));
     }
     match repeated.text() {
         None => Ok(()),
@@ -234,7 +253,7 @@ impl Source {
         read.map_err(|e| Error::io("read again", Path::new(&self.name), e))?;
         let line = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let row = object(line.trim_ascii()).and_then(Captured::from_object);
-        let same = row.ok().filter(|row| number(&query_hash(&row.query)) == place.query);
+        let same = row.ok().filter(|row| number(&query_hash(&row.query)) == place.search.query);
         same.ok_or_else(|| {
             let what = format!("{}: the file was changed while it was read", self.name);
             Error::new(ErrorKind::Busy, what).with_hint("run it again")
@@ -259,7 +278,7 @@ fn write_rows(source: &mut Source, places: &[Place], copy: &mut File, to: &Path)
     for place in places {
         let mut row = source.row(place)?;
         row.extra.shift_remove("query_hash");
-        let query_hash = format!("{:016x}", place.query);
+        let query_hash = format!("{:016x}", place.search.query);
         let mut line = serde_json::to_vec(&Row { captured: &row, query_hash: &query_hash })
             .expect("a row is plain data with text keys");
         line.push(b'\n');
@@ -268,17 +287,12 @@ fn write_rows(source: &mut Source, places: &[Place], copy: &mut File, to: &Path)
         if let Some(latency) = row.latency_ms {
             (told.latency_ms, told.timed) = (told.latency_ms + latency, told.timed + 1);
         }
-        told.newest = told.newest.max(row.created_at.filter(|moment| is_utc(moment)));
-        told.fingerprints.add(&row.fingerprints);
+        // Moments in UTC have the order of their texts; other offsets do not.
+        told.newest = told.newest.max(row.created_at.clone().filter(|moment| moment.ends_with('Z')));
+        told.fingerprints.add(&row);
     }
     out.flush().map_err(failed)?;
     drop(out);
     told.rows_hash = hex(&hasher.finalize());
     Ok(told)
-}
-
-/// Whether a text has the shape of a moment in UTC, so that the order of texts is that of time.
-fn is_utc(text: &str) -> bool {
-    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    shape.starts_with("0000-00-00T00:00:00") && shape.ends_with('Z')
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
@@ -9,7 +10,7 @@ use crate::error::ErrorKind;
 const THREE: [&str; 3] = [
     r#"{"schema_version":1,"id":3,"tool_name":"search","query":"acme deal","retrieved_slugs":["b"],"source_ids":["x","w"],"latency_ms":8,"created_at":"2026-05-03T00:00:00.000Z","fingerprints":{"index":"i1","models":{"vector":"m1"}}}"#,
     r#"{"schema_version":1,"id":2,"tool_name":"query","query":"Who  is alice","retrieved_slugs":["a"],"source_ids":["w"],"latency_ms":4,"note":"kept","created_at":"2026-05-04T00:00:00.000Z"}"#,
-    r#"{"schema_version":1,"id":1,"tool_name":"query","query":"acme deal","retrieved_slugs":["b"],"source_ids":["w"],"latency_ms":3,"created_at":"someday"}"#,
+    r#"{"schema_version":1,"id":1,"tool_name":"query","query":"acme deal","retrieved_slugs":["b"],"source_ids":["w"],"latency_ms":3,"created_at":"2026-05-02T23:00:00.5+05:30"}"#,
 ];
 
 struct Folder(TempDir);
@@ -30,7 +31,7 @@ impl Folder {
     }
 
     fn publish(&self, options: &PublishOptions) -> Result<Header> {
-        publish(&self.from(), &self.to(), options)
+        publish(&self.from(), &self.to(), options).map(|published| published.header)
     }
 
     fn text(&self) -> String {
@@ -107,18 +108,25 @@ fn a_published_file_opens_and_a_changed_one_does_not() {
     let last = text.trim_end().rfind('\n').expect("has lines") + 1;
     for (changed, wanted) in [
         (text[..last].to_string(), "the header states 3 rows, there are 2"),
-        (text.clone() + &text[last..], "the header states 3 rows, there are 4"),
+        (text.clone() + &text[last..], ":5: the same search as in line 4"),
         (text.replace("\"a\"", "\"z\""), "the rows are not those"),
         (text.replace("Who  is", "Who was"), "`query_hash` is"),
         (
             text.replace(&format!(",\"query_hash\":\"{}\"", query_hash("acme deal")), ""),
             "`query_hash` is missing",
         ),
-        (text.replace(&header.source_hash, &"0".repeat(64)), "the queries are not those"),
+        (unsealed(&text).replace(&header.source_hash, &"0".repeat(64)), "the queries are not those"),
         (text.replace("\"jaccard\":0.85", "\"jaccard\":8.5"), "threshold `jaccard` is 8.5"),
+        (text.replace("\"jaccard\":0.85", "\"jaccard\":0.1"), "not that of its `header_hash`"),
+        (text.replace("\"label\":\"team\"", "\"label\":\"main\""), "not that of its `header_hash`"),
+        (text.replace("\"published_at\":\"2026-05-04T", "\"published_at\":\"2026-05-44T"), "no moment"),
+        (
+            unsealed(&text).replace(&format!("\"{}\"", header.rows_hash.clone().unwrap()), "null"),
+            "was taken out",
+        ),
         (text.replace("\"row_count\":3,", ""), "missing field `row_count`"),
         (text.replacen("\"schema_version\":1", "\"schema_version\":2", 1), "`schema_version` is 2"),
-        (text.lines().skip(1).collect::<Vec<_>>().join("\n"), ":1: not the header of a baseline"),
+        (text.lines().skip(1).collect::<Vec<_>>().join("\n"), "not a baseline: these are captured"),
         (text[..text.len() - 9].to_string(), "not JSON"),
         (String::new(), "the file is empty"),
     ] {
@@ -126,9 +134,23 @@ fn a_published_file_opens_and_a_changed_one_does_not() {
         let error = Baseline::open(&folder.to()).expect_err(wanted).to_string();
         assert!(error.contains(wanted) && error.contains("team.baseline.ndjson"), "{error}");
     }
+    std::fs::write(folder.to(), unsealed(&text).replace("\"jaccard\":0.85", "\"jaccard\":0.1"))
+        .expect("writes");
+    let old = Baseline::open(&folder.to()).expect("was published before headers had a hash");
+    assert_eq!(
+        old.notes(),
+        ["the baseline has no `header_hash`: whether its thresholds and label were changed is not known"]
+    );
     // A version control system may have changed the line ends; nothing else is different.
     std::fs::write(folder.to(), text.replace('\n', "\r\n")).expect("writes");
     Baseline::open(&folder.to()).expect("opens");
+}
+
+/// The baseline as an older version wrote it.
+fn unsealed(text: &str) -> String {
+    let start = text.find(",\"header_hash\":").expect("has one");
+    let end = start + text[start..].find('}').expect("is the last key");
+    text[..start].to_string() + &text[end..]
 }
 
 #[test]
@@ -143,6 +165,7 @@ fn a_baseline_of_another_program_has_fewer_keys() {
     );
     let folder = Folder::with(&[&header, &row]);
     let baseline = Baseline::open(&folder.from()).expect("opens");
+    assert_eq!(baseline.notes().len(), 2, "neither header nor rows have a hash");
     assert_eq!((baseline.header.thresholds.latency_multiplier, baseline.header.rows_hash), (3.0, None));
     let none = header
         .replace("\"row_count\":1", "\"row_count\":0")
@@ -195,13 +218,49 @@ fn personal_data_is_refused_with_line_and_family() {
     folder.publish(&PublishOptions { allow_pii: true, ..forced() }).expect("publishes");
 }
 
+/// What a replay leaves out would make every gate fail, or show nothing.
+#[test]
+fn what_can_nowhere_be_run_again_is_refused_or_left_out() {
+    let with = |keys: &str| THREE[1].replace("\"latency_ms\":4", keys);
+    for (row, reason) in [
+        (THREE[1].replace("alice", "[REDACTED]"), "personal data was taken out of its text"),
+        (with("\"expansion_applied\":true"), "the query was expanded, and the row does not say to what"),
+        (with("\"expand_enabled\":true"), "an expansion was asked for, and the row does not say"),
+        (with("\"detail\":\"high\""), "detail `high` was asked for"),
+        (with("\"limit\":0"), "its limit is 0"),
+        (
+            THREE[0].replace("\"latency_ms\":8", "\"vector_enabled\":true"),
+            "`search` was by words and meaning",
+        ),
+    ] {
+        let folder = Folder::with(&[THREE[2], "", &row]);
+        let error = folder.publish(&forced()).expect_err(reason).to_string();
+        assert!(error.contains("not every search can be run again as it was: line 3 `"), "{error}");
+        assert!(
+            error.contains(reason) && error.ends_with("(leave those out with --skip-unreplayable)"),
+            "{error}"
+        );
+        let options = PublishOptions { skip_unreplayable: true, ..forced() };
+        let published = publish(&folder.from(), &folder.to(), &options).expect("publishes");
+        assert_eq!((published.left_out, published.header.row_count), (1, 1));
+        let error = Folder::with(&[&row]).publish(&options).expect_err("nothing is left").to_string();
+        assert!(error.contains("no search in it can be run again as it was"), "{error}");
+    }
+}
+
 #[test]
 fn bad_sources_are_refused() {
     let blank = THREE[0].replace("acme deal", " \u{3000}");
+    let nameless = THREE[0].replace("[\"b\"]", "[\"\"]");
+    let twice = THREE[0].replace("[\"b\"]", "[\"b\",\"a\",\"b\"]");
+    let someday = THREE[0].replace("2026-05-03T00:00:00.000Z", "someday");
     for (rows, wanted) in [
         (vec![], "there are no rows"),
         (vec![THREE[0], "{}"], "captured.ndjson:2: `schema_version` is null"),
-        (vec![blank.as_str()], "captured.ndjson:1: `query` is empty"),
+        (vec![blank.as_str()], "no search in it can be run again as it was: line 1 ` \u{3000}`: empty query"),
+        (vec![&nameless], "captured.ndjson:1: `retrieved_slugs` has a document without a name"),
+        (vec![THREE[1], &twice], "captured.ndjson:2: `retrieved_slugs` has `b` twice"),
+        (vec![&someday], "captured.ndjson:1: `created_at` is `someday`, which is no moment"),
     ] {
         let error = Folder::with(&rows).publish(&forced()).expect_err(wanted).to_string();
         assert!(error.contains(wanted), "{error}");
@@ -210,6 +269,9 @@ fn bad_sources_are_refused() {
     folder.publish(&forced()).expect("publishes");
     let error = publish(&folder.to(), &folder.0.path().join("again"), &forced()).expect_err("is a baseline");
     assert!(error.to_string().contains(":1: this is a baseline already"), "{error}");
+    let label = Some(" ".to_string());
+    let error = folder.publish(&PublishOptions { label, ..forced() }).expect_err("is no name").to_string();
+    assert_eq!(error, "the label is empty (name the baseline with --label)");
     for floors in [
         Floors { jaccard: f64::NAN, ..Floors::default() },
         Floors { top1: 1.01, ..Floors::default() },

@@ -19,6 +19,7 @@ pub(super) fn page(output: &Output, all: bool) -> String {
         let reason = crate::cli::line(reason);
         let _ = writeln!(text, "{what} {rows}: {reason} (first: \"{}\")", brief(first_query));
     }
+    output.notes.iter().for_each(|note| _ = writeln!(text, "note: {}", crate::cli::line(note)));
     if !output.regressions.is_empty() {
         let _ = writeln!(text, "\nTop {} regression(s):", output.regressions.len());
     }
@@ -26,8 +27,9 @@ pub(super) fn page(output: &Output, all: bool) -> String {
         let row = &regression.row.row;
         let _ = writeln!(
             text,
-            "  jaccard={:.2}  captured={:<3} current={:<3} \"{}\"",
+            "  jaccard={:.2}{}  captured={:<3} current={:<3} \"{}\"",
             regression.row.jaccard.unwrap_or_default(),
+            if regression.row.jaccard == Some(1.0) { " order=changed" } else { "" },
             row.captured_slugs.len(),
             row.current_slugs.len(),
             brief(&row.query)
