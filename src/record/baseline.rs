@@ -4,7 +4,6 @@
 //! many rows there are, hashes of their queries and of their text, and one of itself: whoever opens a baseline checks
 //! them, so neither a row nor a threshold changes unnoticed.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -140,20 +139,18 @@ fn number(query_hash: &str) -> u64 {
 /// What a search asks, whatever it returned and in whatever text it is written; two rows with one are the same search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Search {
-    tool: captured::Tool,
     query: u64,
-    /// Hash of the collections and of what was asked beside the text.
-    rest: u128,
+    /// Hash of the command, the collections and of what was asked beside the text.
+    rest: u64,
 }
 
 impl Search {
     fn of(row: &Captured) -> Self {
         let mut sources = row.source_ids.clone();
         sources.sort_unstable();
-        let rest = serde_json::to_vec(&(sources, &row.asked)).expect("plain data is JSON");
-        let digest = Sha256::digest(rest);
-        let rest = digest[..16].iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
-        Self { tool: row.tool_name, query: number(&query_hash(&row.query)), rest }
+        let rest = serde_json::to_vec(&(row.tool_name, sources, &row.asked)).expect("plain data is JSON");
+        let rest = Sha256::digest(rest)[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        Self { query: number(&query_hash(&row.query)), rest }
     }
 }
 
@@ -167,7 +164,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Opens a baseline and checks all of it: the header, every row, their number, their hashes. Memory is under 100
+    /// Opens a baseline and checks all of it: the header, every row, their number, their hashes. It keeps 24
     /// bytes a row.
     ///
     /// Fails, naming the line where there is one, on a file that is none or that was changed after it was published,
@@ -188,7 +185,7 @@ impl Baseline {
                 return Err(taken_for(&mut file, &name).unwrap_or(error));
             }
         };
-        let (mut searches, mut hasher) = (HashMap::new(), Sha256::new());
+        let (mut searches, mut hasher) = (Vec::new(), Sha256::new());
         let mut fingerprints = AllFingerprints::default();
         for line in lines {
             let line = line?;
@@ -197,12 +194,15 @@ impl Baseline {
             let number = line.number;
             let (row, _) = row(&name, line)?;
             fingerprints.add(&row);
-            if let Some(first) = searches.insert(Search::of(&row), number) {
-                return Err(Error::input(format!("{name}:{number}: the same search as in line {first}"))
-                    .with_hint("publish the baseline anew with --dedupe, or take one of them out"));
-            }
+            searches.push((Search::of(&row), number));
         }
-        let hashes = searches.keys().map(|search| search.query).collect();
+        searches.sort_unstable();
+        if let Some(same) = searches.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let (first, second) = (same[0].1, same[1].1);
+            return Err(Error::input(format!("{name}:{second}: the same search as in line {first}"))
+                .with_hint("publish the baseline anew with --dedupe, or take one of them out"));
+        }
+        let hashes = searches.iter().map(|(search, _)| search.query).collect();
         verify(&header, hashes, &hex(&hasher.finalize())).map_err(|e| e.context(&name))?;
         let silent = std::mem::take(&mut fingerprints.silent);
         if fingerprints != header.fingerprints {
