@@ -23,7 +23,7 @@ pub use artefact::{
     Artefact, Candidate, CaseResult, CaseText, CorpusFacts, Cost, Figures, Kind, Latency, Machine, SetTexts,
 };
 pub use cases::{ASK, Set, fixtures, own};
-pub use delta::{Delta, delta};
+pub use delta::{Delta, Points, delta};
 pub use measure::{Job, Models, measure, open_models};
 pub use page::page;
 pub use recommend::{Comparison, Recommendation, Scored, SetDifference, recommend};

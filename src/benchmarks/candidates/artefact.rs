@@ -253,6 +253,19 @@ impl Figures {
     }
 }
 
+/// Cuts every number to six digits behind the point.
+fn round(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(round),
+        Value::Array(items) => items.iter_mut().for_each(round),
+        Value::Number(number) if number.is_f64() => {
+            let exact = number.as_f64().unwrap_or_default();
+            *value = Value::from((exact * 1e6).round() / 1e6);
+        }
+        _ => {}
+    }
+}
+
 impl Artefact {
     /// The artefact of measured candidates, the default first; with several, what they recommend.
     pub fn new(kind: Kind, corpus: CorpusFacts, sets: &[Set], candidates: Vec<Candidate>) -> Self {
@@ -290,8 +303,11 @@ impl Artefact {
             let scored: Vec<Scored> = artefact.scored();
             artefact.recommendation = Some(recommend(&artefact.default, &scored));
         }
-        artefact.fingerprint = fingerprint(&artefact.value());
-        artefact
+        // With few digits a number is the same after it was written and read, and on another processor.
+        let mut value = artefact.value();
+        round(&mut value);
+        let fingerprint = fingerprint(&value);
+        Self { fingerprint, ..serde_json::from_value(value).expect("is an artefact with shorter numbers") }
     }
 
     /// What a recommendation rests on: the candidates that did not fail.

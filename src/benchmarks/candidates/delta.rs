@@ -11,7 +11,10 @@ use crate::error::{Error, Result};
 
 /// What changed since an artefact was made.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(title = "rankgate bench hybrid-baseline --delta")]
 pub struct Delta {
+    /// Version of this format.
+    pub version: u32,
     /// The artefact.
     pub baseline: String,
     /// By set, and `all`: how many points (hundredths) each figure rose.
@@ -66,6 +69,7 @@ pub fn delta(name: &str, before: &Artefact, now: &Artefact) -> Result<Delta> {
         (was > 0.0).then(|| (stage.clone(), now.p95_ms / was))
     });
     Ok(Delta {
+        version: 1,
         baseline: name.into(),
         points: points.collect(),
         p95_ratio: ratios.collect(),
