@@ -17,7 +17,7 @@ use crate::models::{self, Embedder, Reranker, TextRole};
 use crate::pipeline::progress::IndexBar;
 use crate::pipeline::{Expand, Pipeline, Request, indexer};
 use crate::settings::{Settings, Thoroughness};
-use crate::trace::Trace;
+use crate::trace::{Trace, capture};
 
 /// How many documents of a ranking count.
 const DEPTH: usize = 10;
@@ -116,8 +116,8 @@ fn candidate(job: &Job, spec: &Spec, models: Models, done: &mut dyn FnMut()) -> 
     let search = Search { pipeline, spec, explained: job.explained };
     let mut candidate = Candidate::of(spec);
     if let Some(case) = job.sets.iter().flat_map(|set| &set.cases).next() {
-        // Loads the model and reads the vectors: not what a search costs.
-        search.run(&search.request(case)).map_err(|e| of_case(case, e))?;
+        // Loads the model and reads the vectors: not what a search costs. Its error comes again.
+        let _ = search.run(&search.request(case));
     }
     let mut took: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for set in &job.sets {
@@ -187,9 +187,17 @@ impl Search<'_> {
     fn case(&self, case: &JudgedQuery) -> Result<(CaseResult, Trace)> {
         let request = self.request(case);
         let started = Instant::now();
-        let (ranking, trace) = self.run(&request)?;
+        let (found, trace) = capture(|| self.run(&request));
         let took_ms = milliseconds(started);
-        self.check(&trace)?;
+        let missing = self.missing(&trace);
+        let (ranking, _) = found.map_err(|e| {
+            // A search that fails ends in the stage that it entered last, unless it never came to the one that it needs.
+            let last = trace.stages.iter().rfind(|stage| stage.depth == 0).map(|stage| stage.name.as_str());
+            e.context(format_args!("stage `{}`", missing.or(last).unwrap_or("start")))
+        })?;
+        if let Some(stage) = missing {
+            return Err(did_not_run(stage, &trace));
+        }
         let mut ran: Vec<String> = Vec::new();
         for stage in trace.stages.iter().filter(|stage| stage.depth == 0 && stage.ran()) {
             if !ran.contains(&stage.name) {
@@ -204,20 +212,14 @@ impl Search<'_> {
         Ok((result, trace))
     }
 
-    /// Whether every stage that the candidate stands for ran.
-    fn check(&self, trace: &Trace) -> Result<()> {
-        let (lanes, head): (&[&str], &[&str]) = match (&self.spec.embedder, self.spec.rerank) {
-            (None, _) => (&["bm25"], &[]),
-            (_, Rerank::None) => (&["bm25", "vector", "fusion"], &[]),
-            _ => (&["bm25", "vector", "fusion"], &["rerank"]),
+    /// The first of the stages that the candidate stands for that did not run.
+    fn missing(&self, trace: &Trace) -> Option<&'static str> {
+        let stages: &[&str] = match (&self.spec.embedder, self.spec.rerank) {
+            (None, _) => &["bm25"],
+            (_, Rerank::None) => &["bm25", "vector", "fusion"],
+            _ => &["bm25", "vector", "fusion", "rerank"],
         };
-        let missing = lanes.iter().chain(head).find(|stage| !trace.sound(stage));
-        let Some(missing) = missing else { return Ok(()) };
-        let why =
-            trace.stage(missing).and_then(|stage| stage.fields.get("error").or(stage.fields.get("skipped")));
-        let why =
-            why.map_or("it was never entered".into(), |why| why.as_str().unwrap_or_default().to_owned());
-        Err(Error::input(format!("stage `{missing}` did not run: {why}")))
+        stages.iter().copied().find(|stage| !trace.sound(stage))
     }
 
     /// Looks up the places of the documents that were ranked or judged.
@@ -252,6 +254,13 @@ impl Search<'_> {
             .collect();
         Ok(())
     }
+}
+
+fn did_not_run(stage: &str, trace: &Trace) -> Error {
+    let fields = trace.stage(stage).map(|stage| &stage.fields);
+    let why = fields.and_then(|fields| fields.get("error").or(fields.get("skipped")));
+    let why = why.map_or("it was never entered".into(), |why| why.as_str().unwrap_or_default().to_owned());
+    Error::input(format!("stage `{stage}` did not run: {why}"))
 }
 
 /// Milliseconds since then, to the microsecond.
