@@ -115,7 +115,10 @@ fn costs(text: &mut String, artefact: &Artefact) {
         row(text, cells);
     }
     text.push_str("\nLoad, index and memory are of an embedder's process, shared by its candidates. ");
-    text.push_str("Stages that are entered twice count with their sum.\n");
+    text.push_str(
+        "Stages that are entered twice count with their sum. Nothing is remembered of earlier runs: late ",
+    );
+    text.push_str("interaction reads each passage when it first meets it, which is what its p95 shows.\n");
 }
 
 fn comparisons(text: &mut String, artefact: &Artefact) {
