@@ -43,6 +43,9 @@ pub struct ModelSettings {
     pub embedder: String,
     /// A cross-encoder of `[models.custom.…]`; empty for none. Variable `RANKGATE_RERANKER`.
     pub reranker: String,
+    /// Whether what tells languages apart is taken out of vectors, where it was measured for the embedder: texts that
+    /// mean the same are then near each other in any language. Another value is another model to an index.
+    pub language_neutral: bool,
     /// The generator: `nano`, `slim`, `balanced`, `quality` or one of `[models.presets.…]`. Variable `RANKGATE_PRESET`.
     pub preset: String,
     /// Where the presets `slim`, `balanced` and `quality` run: an OpenAI-compatible endpoint. Variable
@@ -69,6 +72,7 @@ impl Default for ModelSettings {
         Self {
             embedder: "multilingual-e5-small".into(),
             reranker: String::new(),
+            language_neutral: true,
             preset: LOCAL_PRESET.into(),
             server: "http://127.0.0.1:11434/v1".into(),
             threads: 0,

@@ -3,6 +3,7 @@
 
 mod ask;
 mod bench;
+mod candidates;
 mod capture;
 mod common;
 mod expansion;

@@ -13,11 +13,12 @@ use crate::record::{json, utc};
 /// Writes an artefact into `dir`, which is made if need be, and returns the path of its JSON.
 ///
 /// It is called after the day, `2026-01-31.json` and `2026-01-31.md`, the second of a day `2026-01-31-2`: nothing that
-/// is there is touched. Fails when the folder cannot be made or written.
+/// is there is touched. A list of `cases` has one case a line, so that the difference of two artefacts shows which
+/// changed. Fails when the folder cannot be made or written.
 pub fn write(dir: &Path, artefact: &Value, page: &str) -> Result<PathBuf> {
     std::fs::create_dir_all(dir).map_err(|e| Error::io("create the folder", dir, e))?;
     let day = utc(SystemTime::now())[..10].to_owned();
-    let text = format!("{artefact:#}\n");
+    let text = lines(artefact, 0) + "\n";
     let mut number = 1;
     loop {
         let name = if number == 1 { day.clone() } else { format!("{day}-{number}") };
@@ -34,6 +35,40 @@ pub fn write(dir: &Path, artefact: &Value, page: &str) -> Result<PathBuf> {
         create_file(&read, "artefact", |out| out.write_all(page.as_bytes()))?;
         return Ok(data);
     }
+}
+
+/// JSON with one value a line, and one case.
+fn lines(value: &Value, depth: usize) -> String {
+    let indent = "  ".repeat(depth + 1);
+    let block = |open: &str, close: &str, items: Vec<String>| match items.is_empty() {
+        true => format!("{open}{close}"),
+        false => format!("{open}\n{}\n{}{close}", items.join(",\n"), "  ".repeat(depth)),
+    };
+    match value {
+        Value::Object(map) => {
+            let item = |(key, value): (&String, &Value)| {
+                let text = match value {
+                    Value::Array(cases) if key == "cases" => cases_lines(cases, depth + 1),
+                    value => lines(value, depth + 1),
+                };
+                format!("{indent}{}: {text}", Value::from(key.as_str()))
+            };
+            block("{", "}", map.iter().map(item).collect())
+        }
+        Value::Array(items) => {
+            block("[", "]", items.iter().map(|item| format!("{indent}{}", lines(item, depth + 1))).collect())
+        }
+        other => other.to_string(),
+    }
+}
+
+fn cases_lines(cases: &[Value], depth: usize) -> String {
+    if cases.is_empty() {
+        return "[]".into();
+    }
+    let indent = "  ".repeat(depth + 1);
+    let items: Vec<String> = cases.iter().map(|case| format!("{indent}{case}")).collect();
+    format!("[\n{}\n{}]", items.join(",\n"), "  ".repeat(depth))
 }
 
 /// The newest artefact in `dir`, by its name; `None` when there is none. Fails when the folder cannot be read.
@@ -102,6 +137,24 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&first).expect("is there"), "{\n  \"n\": 1\n}\n");
         assert_eq!(std::fs::read_to_string(second.with_extension("md")).expect("is there"), "# 2\n");
         assert_eq!(latest(&folder).expect("reads"), Some(second));
+    }
+
+    #[test]
+    fn a_case_is_a_line_and_all_of_it_is_read_again() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let artefact = json!({
+            "empty": {}, "none": [], "sets": [{"cases": [], "na\"me": null}],
+            "candidates": [{"cases": [{"id": "q1", "ranking": ["a", "b"]}, {"id": "q2"}], "p": [1, 2.5]}],
+        });
+        let text =
+            std::fs::read_to_string(write(dir.path(), &artefact, "").expect("writes")).expect("is there");
+        assert!(
+            text.contains(
+                "\n        {\"id\":\"q1\",\"ranking\":[\"a\",\"b\"]},\n        {\"id\":\"q2\"}\n      ],"
+            ),
+            "{text}"
+        );
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("is JSON"), artefact);
     }
 
     #[test]

@@ -1,3 +1,5 @@
 //! Benchmarks: what is measured now and then, and kept as an artefact, rather than at every change.
 
 pub mod artefact;
+pub mod candidates;
+pub mod rankings;

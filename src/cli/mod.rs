@@ -15,6 +15,7 @@ use crate::text::one_line;
 mod ask;
 mod bench;
 mod capture;
+mod changed;
 mod doctor;
 mod eval;
 mod index;

@@ -32,6 +32,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn all() -> Vec<(&'static str, String)> {
     vec![
         ("ask", schema::<super::ask::Output>()),
+        ("bench-candidates", schema::<crate::benchmarks::candidates::Artefact>()),
+        ("bench-delta", schema::<crate::benchmarks::candidates::Delta>()),
+        ("bench-diff", schema::<crate::benchmarks::rankings::Changes>()),
         ("bench-publish", schema::<super::bench::publish::Output>()),
         ("doctor", schema::<super::doctor::Output>()),
         ("eval-qrels", schema::<super::eval::qrels::Output>()),

@@ -54,7 +54,10 @@ impl Resolved {
         }
         let entry = catalogue::find(name).ok_or_else(|| unknown(name, settings))?;
         match entry.role {
-            Use::Embedder(conventions) if role == ModelRole::Embedder => Ok(Self::pinned(entry, conventions)),
+            Use::Embedder(conventions) if role == ModelRole::Embedder => {
+                let languages = conventions.languages.filter(|_| settings.language_neutral);
+                Ok(Self::pinned(entry, catalogue::Conventions { languages, ..conventions }))
+            }
             _ => Err(wrong_role(name, role)),
         }
     }

@@ -230,8 +230,15 @@ impl Pipeline {
         vector: &[f32],
         agree: bool,
     ) -> Result<()> {
-        let span =
-            info_span!("rerank", method = Empty, model = Empty, documents = Empty, skipped = Empty).entered();
+        let span = info_span!(
+            "rerank",
+            method = Empty,
+            model = Empty,
+            documents = Empty,
+            skipped = Empty,
+            needless = Empty
+        )
+        .entered();
         let thorough = self.level(request) == Thoroughness::Thorough;
         let full = self.settings.rerank_depth.max(if thorough { THOROUGH_DEPTH } else { 0 });
         let depth = match &self.reranker {
@@ -253,6 +260,8 @@ impl Pipeline {
         };
         if let Some(reason) = skipped {
             span.record("skipped", reason);
+            // Whoever asked for it got all that it has to say; who did not, asked for none.
+            span.record("needless", request.rerank && depth > 0);
             return Ok(());
         }
         span.record("documents", head);

@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use super::{NotReplayed, Output};
+use crate::cli::changed::{brief, lines};
 use crate::gate::Breach;
 
-/// Characters of a query.
-const QUERY: usize = 60;
 /// Lines of a difference.
 const LINES: usize = 10;
 
@@ -34,13 +33,7 @@ pub(super) fn page(output: &Output, all: bool) -> String {
             row.current_slugs.len(),
             brief(&row.query)
         );
-        let diff = regression.diff.to_string();
-        let shown = if all { usize::MAX } else { LINES };
-        diff.lines().take(shown).for_each(|line| _ = writeln!(text, "      {line}"));
-        let more = diff.lines().count().saturating_sub(shown);
-        if more > 0 {
-            let _ = writeln!(text, "      … {more} more (--verbose)");
-        }
+        text += &lines(&regression.diff, "      ", (!all).then_some(LINES));
     }
     if !output.breaches.is_empty() {
         text.push_str("\nBREACHES\n");
@@ -79,13 +72,4 @@ fn figures(output: &Output) -> String {
         let _ = writeln!(text, "warning: {} rows take more than twice as long", summary.rows_over_2x_latency);
     }
     text
-}
-
-/// A query in one line, cut where it is long.
-fn brief(query: &str) -> String {
-    let line = crate::cli::line(query);
-    if line.chars().count() <= QUERY {
-        return line;
-    }
-    line.chars().take(QUERY - 3).collect::<String>() + "..."
 }
