@@ -1,3 +1,4 @@
 //! Benchmarks: what is measured now and then, and kept as an artefact, rather than at every change.
 
 pub mod artefact;
+pub mod cjk_lexical;

@@ -32,6 +32,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn all() -> Vec<(&'static str, String)> {
     vec![
         ("ask", schema::<super::ask::Output>()),
+        ("bench-cjk-lexical", schema::<super::bench::cjk_lexical::Output>()),
         ("bench-publish", schema::<super::bench::publish::Output>()),
         ("doctor", schema::<super::doctor::Output>()),
         ("eval-qrels", schema::<super::eval::qrels::Output>()),
