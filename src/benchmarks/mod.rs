@@ -2,4 +2,5 @@
 
 pub mod artefact;
 pub mod candidates;
+pub mod cjk_lexical;
 pub mod rankings;

@@ -6,6 +6,7 @@ use crate::error::Result;
 
 mod apart;
 pub(super) mod candidates;
+pub(super) mod cjk_lexical;
 pub(super) mod diff;
 pub(super) mod hybrid_baseline;
 pub(super) mod publish;
@@ -15,6 +16,7 @@ pub(super) mod publish;
 pub enum Command {
     Publish(publish::Args),
     Candidates(candidates::Args),
+    CjkLexical(cjk_lexical::Args),
     HybridBaseline(hybrid_baseline::Args),
     Diff(diff::Args),
     #[command(hide = true)]
@@ -26,6 +28,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Publish(args) => publish::run(args),
         Command::Candidates(args) => candidates::run(args),
+        Command::CjkLexical(args) => cjk_lexical::run(args),
         Command::HybridBaseline(args) => hybrid_baseline::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Measure(args) => apart::run(args),

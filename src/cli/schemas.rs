@@ -33,6 +33,7 @@ fn all() -> Vec<(&'static str, String)> {
     vec![
         ("ask", schema::<super::ask::Output>()),
         ("bench-candidates", schema::<crate::benchmarks::candidates::Artefact>()),
+        ("bench-cjk-lexical", schema::<super::bench::cjk_lexical::Output>()),
         ("bench-delta", schema::<crate::benchmarks::candidates::Delta>()),
         ("bench-diff", schema::<crate::benchmarks::rankings::Changes>()),
         ("bench-publish", schema::<super::bench::publish::Output>()),

@@ -22,6 +22,7 @@ use tantivy::schema::{
 };
 
 use crate::error::{Error, ErrorKind};
+use crate::text::Tokenizer;
 
 mod found;
 mod plan;
@@ -35,7 +36,15 @@ pub use search::Lexical;
 pub use writer::{LexicalDoc, LexicalWriter};
 
 /// Identifies the way of reading words and the schema: an index of another version has to be made anew.
-pub const LEXICAL_VERSION: &str = "lexical-1";
+pub const LEXICAL_VERSION: &str = version(Tokenizer::DEFAULT);
+
+/// The version of indexes that `tokenizer` makes.
+pub const fn version(tokenizer: Tokenizer) -> &'static str {
+    match tokenizer {
+        Tokenizer::Words => "lexical-1-words",
+        Tokenizer::Pairs => "lexical-1",
+    }
+}
 
 /// tantivy's name for the tokenizer that the writer registers; readers look up terms only.
 const TOKENIZER: &str = "marked";
@@ -127,12 +136,20 @@ fn schema() -> (Schema, Fields) {
     (builder.build(), Fields { key, collection, lang, exact, stem })
 }
 
-/// The generation in a commit's payload, or `None` if the index is of another version.
-fn generation(payload: Option<&str>) -> Option<u64> {
-    match payload {
-        None => Some(0),
-        Some(payload) => payload.strip_prefix(LEXICAL_VERSION)?.trim().parse().ok(),
-    }
+/// How texts become words, in documents and queries alike.
+#[derive(Debug, Clone)]
+struct Reading {
+    tokenizer: Tokenizer,
+    /// The languages whose stems the index has.
+    languages: Vec<String>,
+}
+
+/// The tokenizer and the generation in a commit's payload, or `None` if the index is of an unknown version.
+fn made_by(payload: Option<&str>) -> Option<(Tokenizer, u64)> {
+    let Some(payload) = payload else { return Some((Tokenizer::DEFAULT, 0)) };
+    let (made, generation) = payload.split_once(' ')?;
+    let tokenizer = [Tokenizer::Words, Tokenizer::Pairs].into_iter().find(|&t| version(t) == made)?;
+    Some((tokenizer, generation.trim().parse().ok()?))
 }
 
 /// A tantivy failure in the index folder `dir`, in words that say what to do.

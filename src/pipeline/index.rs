@@ -364,7 +364,8 @@ pub(super) fn current_lexical(dir: &Path, meta: &Meta) -> Option<Lexical> {
         return None;
     }
     // Whatever else is wrong with it: it is made from the database, so it can be made again.
-    Lexical::open(&lexical_dir(dir)).ok().filter(|lexical| lexical.generation() == meta.generation)
+    let lexical = Lexical::open(&lexical_dir(dir)).ok()?;
+    (lexical.version() == LEXICAL_VERSION && lexical.generation() == meta.generation).then_some(lexical)
 }
 
 /// Makes the lexical side from the database, beside the old one. The caller holds the lock.

@@ -23,5 +23,5 @@ pub use scrub::{Family, Pii, REDACTED, find_pii, scrub};
 pub use snippet::snippet;
 pub use stem::{DEFAULT_LANGUAGE, stem};
 pub use telling::{TellingKind, TellingWord, negates, telling};
-pub use tokens::{Segment, Token, TokenKind, segments, tokens};
+pub use tokens::{Segment, Token, TokenKind, Tokenizer, segments, tokens};
 pub use unwrap::{Line, unwrapped};

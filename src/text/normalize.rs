@@ -32,6 +32,11 @@ pub(super) fn mapped(text: &str) -> Vec<Mapped> {
     out
 }
 
+/// The characters of `text` as they are.
+pub(super) fn as_written(text: &str) -> Vec<Mapped> {
+    text.char_indices().map(|(at, c)| Mapped { c, at }).collect()
+}
+
 /// Lower case, character by character; the final sigma is written like every other.
 pub(super) fn lower(c: char) -> impl Iterator<Item = char> {
     c.to_lowercase().map(|c| if c == 'ς' { 'σ' } else { c })

@@ -7,10 +7,53 @@
 
 use unicode_normalization::char::is_combining_mark;
 
-use super::normalize::{Mapped, lower, mapped};
+use super::normalize::{Mapped, as_written, lower, mapped};
 
 /// Longer words are cut: nobody types them, and an index has a limit for terms.
 const LONGEST: usize = 128;
+
+/// How texts are taken apart that a search finds by their words.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Tokenizer {
+    /// What serves scripts that write spaces: whatever stands between spaces and punctuation is one word, in any
+    /// script, and only its case is changed. What `Pairs` is measured against.
+    Words,
+    /// NFKC first; runs of Han, kana, Hangul and other scripts without spaces are read as overlapping pairs.
+    Pairs,
+}
+
+impl Tokenizer {
+    /// The one that is in use. The version of an index follows it, so that another choice here makes every index anew.
+    pub const DEFAULT: Self = Self::Pairs;
+
+    /// Its name in artefacts: `words` or `pairs`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Pairs => "pairs",
+        }
+    }
+
+    fn chars(self, text: &str) -> Vec<Mapped> {
+        match self {
+            Self::Words => as_written(text),
+            Self::Pairs => mapped(text),
+        }
+    }
+
+    fn is_word(self, c: char) -> bool {
+        is_word(c) || (self == Self::Words && is_unspaced(c))
+    }
+}
+
+impl Default for Tokenizer {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
 
 /// What a [`Token`] is to the text it came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +73,7 @@ pub enum TokenKind {
 /// One indexed unit of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Normalised text: NFKC, lower case.
+    /// Normalised text: lower case, after NFKC unless [`Tokenizer::Words`] made it.
     pub text: String,
     /// Place in the text, counted in words (characters for runs); neighbours differ by one.
     pub position: u32,
@@ -61,7 +104,7 @@ pub struct Segment {
     pub end: usize,
 }
 
-/// The tokens of `text`, positions not descending.
+/// The tokens of `text` as the default [`Tokenizer`] makes them, positions not descending.
 ///
 /// ```
 /// use rankgate::text::tokens;
@@ -70,60 +113,79 @@ pub struct Segment {
 /// assert_eq!(texts, expected.map(|(text, position)| (text.to_owned(), position)));
 /// ```
 pub fn tokens(text: &str) -> Vec<Token> {
-    let mut out = Vec::with_capacity(text.len() / 5);
-    let mut position = 0;
-    for segment in segments(text) {
-        let Segment { parts, starts, humps, joined, tail, start, .. } = segment;
-        let mut push = |text, position, kind, start| out.push(Token { text, position, kind, start });
-        if let Some(joined) = joined {
-            push(joined, position, TokenKind::Joined, start);
-        }
-        let kind = if tail.is_some() { TokenKind::Pair } else { TokenKind::Word };
-        let mut humps = humps.into_iter();
-        let single = tail.is_some() && tail.as_ref() == parts.first();
-        let mut last = start;
-        for (part, at) in parts.into_iter().zip(starts).filter(|_| !single) {
-            push(part, position, kind, at);
-            for hump in humps.next().unwrap_or_default() {
-                push(hump, position, TokenKind::Hump, at);
-            }
-            position += 1;
-            last = at;
-        }
-        if let Some(tail) = tail {
-            push(tail, position, TokenKind::Tail, last);
-            position += 1;
-        }
-    }
-    out
+    Tokenizer::DEFAULT.tokens(text)
 }
 
-/// The words and runs of `text`, in order.
+/// The words and runs of `text` as the default [`Tokenizer`] makes them, in order.
 ///
 /// Letters of any script, digits and combining marks make words; an English possessive `'s` is no part of
 /// one, every other apostrophe separates (`l'avion` is two words). Punctuation and symbols separate.
 pub fn segments(text: &str) -> Vec<Segment> {
-    let chars = mapped(text);
-    let mut out = Vec::new();
-    let mut i = 0;
-    while i < chars.len() {
-        let (segment, next) = if is_unspaced(chars[i].c) {
-            run(&chars, i)
-        } else if is_word(chars[i].c) && !is_combining_mark(chars[i].c) {
-            word(&chars, i)
-        } else {
-            i += 1;
-            continue;
-        };
-        // Where the original continues; characters of one source character share its offset.
-        let end =
-            chars[next..].iter().map(|m| m.at).find(|&at| at > chars[next - 1].at).unwrap_or(text.len());
-        let last = &chars[next - 1];
-        let end = end.min(after(text, last.at, end));
-        out.push(Segment { start: chars[i].at, end, ..segment });
-        i = next;
+    Tokenizer::DEFAULT.segments(text)
+}
+
+impl Tokenizer {
+    /// The tokens of `text`, positions not descending.
+    ///
+    /// ```
+    /// use rankgate::text::Tokenizer;
+    /// let texts: Vec<_> = Tokenizer::Words.tokens("ＡＰＩ 数据库v2").into_iter().map(|t| t.text).collect();
+    /// assert_eq!(texts, ["ａｐｉ", "数据库v2"]);
+    /// ```
+    pub fn tokens(self, text: &str) -> Vec<Token> {
+        let mut out = Vec::with_capacity(text.len() / 5);
+        let mut position = 0;
+        for segment in self.segments(text) {
+            let Segment { parts, starts, humps, joined, tail, start, .. } = segment;
+            let mut push = |text, position, kind, start| out.push(Token { text, position, kind, start });
+            if let Some(joined) = joined {
+                push(joined, position, TokenKind::Joined, start);
+            }
+            let kind = if tail.is_some() { TokenKind::Pair } else { TokenKind::Word };
+            let mut humps = humps.into_iter();
+            let single = tail.is_some() && tail.as_ref() == parts.first();
+            let mut last = start;
+            for (part, at) in parts.into_iter().zip(starts).filter(|_| !single) {
+                push(part, position, kind, at);
+                for hump in humps.next().unwrap_or_default() {
+                    push(hump, position, TokenKind::Hump, at);
+                }
+                position += 1;
+                last = at;
+            }
+            if let Some(tail) = tail {
+                push(tail, position, TokenKind::Tail, last);
+                position += 1;
+            }
+        }
+        out
     }
-    out
+
+    /// The words and runs of `text`, in order; see [`segments`].
+    pub fn segments(self, text: &str) -> Vec<Segment> {
+        let chars = self.chars(text);
+        let mut out = Vec::new();
+        let mut i = 0;
+        while i < chars.len() {
+            let c = chars[i].c;
+            let (segment, next) = if self == Self::Pairs && is_unspaced(c) {
+                run(&chars, i)
+            } else if self.is_word(c) && !is_combining_mark(c) {
+                word(&chars, i, self)
+            } else {
+                i += 1;
+                continue;
+            };
+            // Where the original continues; characters of one source character share its offset.
+            let end =
+                chars[next..].iter().map(|m| m.at).find(|&at| at > chars[next - 1].at).unwrap_or(text.len());
+            let last = &chars[next - 1];
+            let end = end.min(after(text, last.at, end));
+            out.push(Segment { start: chars[i].at, end, ..segment });
+            i = next;
+        }
+        out
+    }
 }
 
 /// The end of the source character at `at` with the marks that belong to it, at most `limit`.
@@ -146,7 +208,8 @@ fn run(chars: &[Mapped], start: usize) -> (Segment, usize) {
     (Segment { parts, starts, tail: Some(text(&chars[end - 1..end])), ..Segment::default() }, end)
 }
 
-fn word(chars: &[Mapped], start: usize) -> (Segment, usize) {
+fn word(chars: &[Mapped], start: usize, tokenizer: Tokenizer) -> (Segment, usize) {
+    let is_word = |c| tokenizer.is_word(c);
     let at = |k: usize| chars.get(k).map_or(' ', |m| m.c);
     let mut segment = Segment::default();
     let mut i = start;
@@ -290,6 +353,18 @@ mod tests {
         let text = "Ｆull-width ﾃﾞｰﾀ, cafe\u{301}! Newton's end";
         let found: Vec<_> = segments(text).iter().map(|s| &text[s.start..s.end]).collect();
         assert_eq!(found, ["Ｆull-width", "ﾃﾞｰﾀ", "cafe\u{301}", "Newton's", "end"]);
+    }
+
+    #[test]
+    fn for_spaced_scripts_a_run_is_a_word_as_written() {
+        let words =
+            |text| -> Vec<String> { Tokenizer::Words.tokens(text).into_iter().map(|t| t.text).collect() };
+        assert_eq!(words("数据库备份，保留GPT4模型。"), ["数据库备份", "保留gpt4模型"]);
+        assert_eq!(words("ﾃﾞｰﾀ Ｖ２"), ["ﾃﾞｰﾀ", "ｖ２"]);
+        let decomposed: String = unicode_normalization::UnicodeNormalization::nfd("백업").collect();
+        assert_eq!(words(&decomposed), [decomposed]);
+        let latin = "Real-time getUserName C++ Newton's naïve v1.2.3";
+        assert_eq!(Tokenizer::Words.tokens(latin), tokens(latin));
     }
 
     #[test]

@@ -10,9 +10,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::text::{Segment, segments, stem};
+use crate::text::{Segment, Tokenizer, stem};
 
-use super::Layer;
+use super::{Layer, Reading};
 
 /// The share of a word's weight that its exact form earns; its stem earns the rest. Inflection is mostly
 /// noise, so that the stem says more, but a document with the very word is the better one of two.
@@ -67,10 +67,12 @@ pub(super) enum Instead {
     WordsLike,
 }
 
-/// The distinct things that `texts` ask for; `languages` are those whose stems the index has.
-pub(super) fn wanted<'a>(texts: impl IntoIterator<Item = &'a String>, languages: &[String]) -> Vec<Wanted> {
+/// The distinct things that `texts` ask for.
+pub(super) fn wanted<'a>(texts: impl IntoIterator<Item = &'a String>, reading: &Reading) -> Vec<Wanted> {
     let mut seen = BTreeSet::new();
-    let all = texts.into_iter().flat_map(|text| segments(text)).flat_map(|segment| of(segment, languages));
+    let Reading { tokenizer, languages } = reading;
+    let all = texts.into_iter().flat_map(|text| tokenizer.segments(text));
+    let all = all.flat_map(|segment| of(segment, languages));
     all.filter(|wanted| seen.insert(wanted.text.clone())).collect()
 }
 
@@ -160,11 +162,11 @@ fn of_run(pairs: Vec<String>) -> Vec<Wanted> {
 }
 
 /// The forms of a text that has to occur as it is: a quoted phrase or an exclusion. None without words.
-pub(super) fn verbatim(text: &str) -> Vec<Form> {
+pub(super) fn verbatim(text: &str, tokenizer: Tokenizer) -> Vec<Form> {
     let mut phrase = Vec::new();
     let mut position = 0;
     let mut joined = None;
-    let segments = segments(text);
+    let segments = tokenizer.segments(text);
     let alone = segments.len() == 1;
     for segment in segments {
         if let Some(tail) = segment.tail {

@@ -1,9 +1,9 @@
 //! Scores of one query.
 
-use super::LexicalField;
 use super::found::{Contribution, Level, LexicalHit, LexicalResult, TermStatistics};
 use super::plan::{Form, Instead, Wanted, verbatim, wanted, word, words_like};
 use super::postings::{Doc, Documents, Lengths};
+use super::{LexicalField, Reading};
 use crate::text::{DEFAULT_LANGUAGE, LexicalQuery, stem};
 
 /// What a document with every word of the query gains. Repetition earns a word at most k1 + 1 = 2.2 times its
@@ -21,7 +21,7 @@ pub(super) struct Score {
 /// One query on its way.
 pub(super) struct Run<'a> {
     documents: &'a Documents,
-    languages: &'a [String],
+    reading: &'a Reading,
     pub(super) scope: Vec<bool>,
     lengths: Lengths,
     total: u64,
@@ -39,7 +39,7 @@ impl<'a> Run<'a> {
     /// A query of `collection`, or of all; the score of `watched` is explained.
     pub(super) fn new(
         documents: &'a Documents,
-        languages: &'a [String],
+        reading: &'a Reading,
         collection: Option<&str>,
         watched: Option<Doc>,
     ) -> tantivy::Result<Self> {
@@ -47,7 +47,7 @@ impl<'a> Run<'a> {
         let end = documents.end as usize;
         Ok(Self {
             documents,
-            languages,
+            reading,
             lengths: documents.lengths(&scope),
             total: scope.iter().filter(|&&inside| inside).count() as u64,
             scope,
@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
 
     /// Scores every document for the words of `query`.
     pub(super) fn query(&mut self, query: &LexicalQuery) -> tantivy::Result<()> {
-        for word in wanted(query.terms.iter().chain(&query.phrases), self.languages) {
+        for word in wanted(query.terms.iter().chain(&query.phrases), self.reading) {
             self.word(word)?;
         }
         Ok(())
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
             Instead::Nothing => self.unknown(wanted.text),
             Instead::Parts(parts) => {
                 for part in parts {
-                    self.word(word(part, self.languages))?;
+                    self.word(word(part, &self.reading.languages))?;
                 }
             }
             Instead::WordsLike => {
@@ -180,12 +180,12 @@ impl<'a> Run<'a> {
     /// Takes excluded documents out of the scope, and those without a required phrase.
     pub(super) fn filter(&mut self, query: &LexicalQuery) -> tantivy::Result<()> {
         for excluded in &query.excluded {
-            let having = self.having(&verbatim(excluded))?;
+            let having = self.having(&verbatim(excluded, self.reading.tokenizer))?;
             self.scope.iter_mut().zip(having).for_each(|(inside, has)| *inside &= !has);
         }
         let mut counts = vec![0usize; self.scope.len()];
         for phrase in &query.phrases {
-            let having = self.having(&verbatim(phrase))?;
+            let having = self.having(&verbatim(phrase, self.reading.tokenizer))?;
             counts.iter_mut().zip(having).for_each(|(count, has)| *count += usize::from(has));
         }
         let most = counts.iter().copied().max().unwrap_or(0);

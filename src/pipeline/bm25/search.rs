@@ -14,20 +14,21 @@ use super::found::{Contribution, LexicalResult};
 use super::plan::verbatim;
 use super::postings::{Doc, Documents};
 use super::score::Run;
-use super::{LEXICAL_VERSION, failed, generation, schema};
+use super::{Reading, failed, made_by, schema, version};
 
 /// An index opened for searching: one commit, unchanged by later ones.
 pub struct Lexical {
     dir: PathBuf,
     documents: Documents,
-    languages: Vec<String>,
+    reading: Reading,
     generation: u64,
 }
 
 impl Lexical {
     /// Opens the last commit of the index in `dir`.
     ///
-    /// Fails when there is no index, when it is damaged, and when it is of another [`LEXICAL_VERSION`].
+    /// Queries are read by the tokenizer that made the index, be it the default or another. Fails when there is no
+    /// index, when it is damaged, and when its version is unknown.
     pub fn open(dir: &Path) -> Result<Self> {
         let exists = MmapDirectory::open(dir).map_err(Into::into).and_then(|d| Ok(Index::exists(&d)?));
         if !dir.is_dir() || !exists.map_err(|e| failed(dir, "open the index", e))? {
@@ -37,8 +38,8 @@ impl Lexical {
         let (schema, fields) = schema();
         let open = || -> tantivy::Result<Option<Self>> {
             let index = Index::open_in_dir(dir)?;
-            let generation = match generation(index.load_metas()?.payload.as_deref()) {
-                Some(generation) if index.schema() == schema => generation,
+            let (tokenizer, generation) = match made_by(index.load_metas()?.payload.as_deref()) {
+                Some(made) if index.schema() == schema => made,
                 _ => return Ok(None),
             };
             let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
@@ -46,7 +47,8 @@ impl Lexical {
             let mut languages = documents.terms(fields.lang)?;
             languages.insert(DEFAULT_LANGUAGE.to_owned());
             let languages = languages.into_iter().collect();
-            Ok(Some(Self { dir: dir.to_owned(), documents, languages, generation }))
+            let reading = Reading { tokenizer, languages };
+            Ok(Some(Self { dir: dir.to_owned(), documents, reading, generation }))
         };
         open().map_err(|e| failed(dir, "open the index", e))?.ok_or_else(|| {
             let what = format!("{}: the index was not made by this version of rankgate", dir.display());
@@ -59,9 +61,9 @@ impl Lexical {
         self.generation
     }
 
-    /// How words are read and stored: [`LEXICAL_VERSION`].
+    /// How words are read and stored: [`LEXICAL_VERSION`](super::LEXICAL_VERSION), unless another tokenizer was asked for.
     pub fn version(&self) -> &'static str {
-        LEXICAL_VERSION
+        version(self.reading.tokenizer)
     }
 
     /// The `limit` best documents, of `collection` or of all.
@@ -76,7 +78,7 @@ impl Lexical {
         limit: usize,
     ) -> Result<LexicalResult> {
         let search = || -> tantivy::Result<LexicalResult> {
-            let mut run = Run::new(&self.documents, &self.languages, collection, None)?;
+            let mut run = Run::new(&self.documents, &self.reading, collection, None)?;
             run.query(query)?;
             run.filter(query)?;
             run.result(limit)
@@ -90,10 +92,10 @@ impl Lexical {
             return Ok(HashSet::new());
         }
         let find = || -> tantivy::Result<HashSet<u64>> {
-            let run = Run::new(&self.documents, &self.languages, collection, None)?;
+            let run = Run::new(&self.documents, &self.reading, collection, None)?;
             let mut found = vec![false; run.scope.len()];
             for excluded in &query.excluded {
-                let having = run.having(&verbatim(excluded))?;
+                let having = run.having(&verbatim(excluded, self.reading.tokenizer))?;
                 found.iter_mut().zip(having).for_each(|(found, has)| *found |= has);
             }
             let docs: Vec<Doc> = (0..self.documents.end).filter(|&doc| found[doc as usize]).collect();
@@ -114,7 +116,7 @@ impl Lexical {
     ) -> Result<Vec<Contribution>> {
         let explain = || -> tantivy::Result<Vec<Contribution>> {
             let Some(doc) = self.documents.find(key)? else { return Ok(Vec::new()) };
-            let mut run = Run::new(&self.documents, &self.languages, collection, Some(doc))?;
+            let mut run = Run::new(&self.documents, &self.reading, collection, Some(doc))?;
             run.query(query)?;
             let factor = run.factor(&run.scores[doc as usize]);
             run.notes.iter_mut().for_each(|note| note.score *= factor);

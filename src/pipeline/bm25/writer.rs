@@ -6,13 +6,13 @@ use std::time::Duration;
 use tantivy::directory::{Directory, INDEX_WRITER_LOCK, MmapDirectory};
 use tantivy::indexer::NoMergePolicy;
 use tantivy::schema::{Schema, Term};
-use tantivy::tokenizer::{Token as IndexToken, TokenStream, Tokenizer};
+use tantivy::tokenizer::{self, Token as IndexToken, TokenStream};
 use tantivy::{Index, IndexSettings, IndexWriter, TantivyDocument, TantivyError};
 
 use crate::error::{Error, Result};
-use crate::text::{DEFAULT_LANGUAGE, Token, TokenKind, stem, tokens};
+use crate::text::{DEFAULT_LANGUAGE, Token, TokenKind, Tokenizer, stem};
 
-use super::{Fields, LEXICAL_VERSION, TOKENIZER, failed, generation, schema};
+use super::{Fields, TOKENIZER, failed, made_by, schema, version};
 
 /// Memory for postings before they are written out as a segment.
 const MEMORY: usize = 50_000_000;
@@ -43,21 +43,27 @@ pub struct LexicalWriter {
     dir: PathBuf,
     writer: IndexWriter,
     fields: Fields,
+    tokenizer: Tokenizer,
     generation: u64,
 }
 
 impl LexicalWriter {
     /// Opens the index in `dir` for writing, creating folder and index.
     ///
-    /// An index of another [`LEXICAL_VERSION`] is emptied, for its words cannot be compared with new ones:
+    /// An index of another [`LEXICAL_VERSION`](super::LEXICAL_VERSION) is emptied, for its words cannot be compared with new ones:
     /// [`generation`](Self::generation) is then 0. Fails when another process is writing (after a short while),
     /// and when the folder cannot be written or is damaged.
     pub fn open(dir: &Path) -> Result<Self> {
+        Self::open_with(dir, Tokenizer::DEFAULT)
+    }
+
+    /// [`open`](Self::open) with a tokenizer that need not be the default: to measure one against the other.
+    pub fn open_with(dir: &Path, tokenizer: Tokenizer) -> Result<Self> {
         std::fs::create_dir_all(dir).map_err(|e| Error::io("create the folder", dir, e))?;
         let (schema, fields) = schema();
         let open = || -> tantivy::Result<Self> {
             let directory = MmapDirectory::open(dir)?;
-            let (index, generation) = match usable(&directory, &schema)? {
+            let (index, generation) = match usable(&directory, &schema, tokenizer)? {
                 Some(found) => found,
                 None => (anew(dir, directory, schema.clone())?, 0),
             };
@@ -65,7 +71,7 @@ impl LexicalWriter {
             let writer = index.writer_with_num_threads(1, MEMORY)?;
             // Background merges would make the files on disk depend on timing.
             writer.set_merge_policy(Box::new(NoMergePolicy));
-            Ok(Self { dir: dir.to_owned(), writer, fields, generation })
+            Ok(Self { dir: dir.to_owned(), writer, fields, tokenizer, generation })
         };
         // A process that this one starts meanwhile also holds the lock, until it runs its own program.
         let mut again = 0..LOCK_TRIES;
@@ -93,6 +99,7 @@ impl LexicalWriter {
         if let Some(lang) = doc.lang {
             out.add_text(self.fields.lang, lang);
         }
+        let tokens = |text| self.tokenizer.tokens(text);
         let title = tokens(doc.title);
         let path = if is_path(doc.id) { tokens(doc.id) } else { Vec::new() };
         let mut body = tokens(doc.body);
@@ -128,7 +135,7 @@ impl LexicalWriter {
     pub fn commit(&mut self, generation: u64) -> Result<()> {
         let mut commit = || -> tantivy::Result<()> {
             let mut prepared = self.writer.prepare_commit()?;
-            prepared.set_payload(&format!("{LEXICAL_VERSION} {generation}"));
+            prepared.set_payload(&format!("{} {generation}", version(self.tokenizer)));
             prepared.commit()?;
             let segments = self.writer.index().searchable_segment_metas()?;
             let deleted: u32 = segments.iter().map(|s| s.num_deleted_docs()).sum();
@@ -146,13 +153,22 @@ impl LexicalWriter {
     }
 }
 
-/// The index in `directory` with its generation, if there is one of this version.
-fn usable(directory: &MmapDirectory, schema: &Schema) -> tantivy::Result<Option<(Index, u64)>> {
+/// The index in `directory` with its generation, if there is one that this tokenizer made.
+fn usable(
+    directory: &MmapDirectory,
+    schema: &Schema,
+    tokenizer: Tokenizer,
+) -> tantivy::Result<Option<(Index, u64)>> {
     if !Index::exists(directory)? {
         return Ok(None);
     }
     let index = Index::open(directory.clone())?;
-    let generation = generation(index.load_metas()?.payload.as_deref());
+    let payload = index.load_metas()?.payload;
+    // Before its first commit an index has no words that another tokenizer could have made.
+    let generation = match made_by(payload.as_deref()) {
+        Some((made, generation)) if made == tokenizer || payload.is_none() => Some(generation),
+        _ => None,
+    };
     Ok(generation.filter(|_| index.schema() == *schema).map(|generation| (index, generation)))
 }
 
@@ -210,7 +226,7 @@ struct MarkedWords<'a> {
     token: IndexToken,
 }
 
-impl Tokenizer for Marked {
+impl tokenizer::Tokenizer for Marked {
     type TokenStream<'a> = MarkedWords<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> MarkedWords<'a> {
