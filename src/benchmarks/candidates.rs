@@ -20,9 +20,9 @@ mod page;
 mod recommend;
 
 pub use artefact::{
-    Artefact, Candidate, CaseResult, CaseText, CorpusFacts, Cost, Figures, Kind, Latency, Machine, SetTexts,
+    Artefact, Candidate, CaseResult, CaseText, Cost, Figures, Kind, Latency, Machine, SetTexts,
 };
-pub use cases::{ASK, Set, fixtures, own};
+pub use cases::{ASK, CorpusFacts, Set, fixtures, own};
 pub use delta::{Delta, Points, delta};
 pub use measure::{Job, Models, measure, open_models};
 pub use page::page;

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::cases::Set;
-use super::recommend::{Recommendation, Scored, recommend};
+use super::cases::{CorpusFacts, Set};
+use super::recommend::{RESAMPLES, Recommendation, SEED, Scored, recommend};
 use super::{Rerank, Spec};
 use crate::benchmarks::artefact::fingerprint;
 use crate::corpus::Judgments;
@@ -20,9 +20,6 @@ use crate::settings::Fusion;
 
 /// Version of the format.
 pub(super) const VERSION: u32 = 1;
-/// Resamples of an interval, and where drawing begins.
-pub(super) const RESAMPLES: usize = 2000;
-pub(super) const SEED: u64 = 42;
 
 /// What an artefact is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,15 +80,6 @@ pub struct Machine {
     pub arch: String,
     /// Cores that the program may use.
     pub cores: usize,
-}
-
-/// What documents were searched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CorpusFacts {
-    /// How many.
-    pub documents: usize,
-    /// SHA-256 over ids and contents.
-    pub hash: String,
 }
 
 /// The cases of a set.

@@ -2,16 +2,25 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::artefact::CorpusFacts;
 use crate::corpus::queries::{self, check_docids};
 use crate::corpus::{self, JudgedQuery, Judgments, Query, hex};
 use crate::error::{Error, Result};
 
 /// The set of questions whose sources are the documents to find.
 pub const ASK: &str = "ask";
+
+/// What documents were searched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CorpusFacts {
+    /// How many.
+    pub documents: usize,
+    /// SHA-256 over ids and contents.
+    pub hash: String,
+}
 
 /// Cases that are reported together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

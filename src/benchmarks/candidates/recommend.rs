@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::artefact::{RESAMPLES, SEED};
 use crate::metrics::significance::{holm, paired_randomisation};
 use crate::metrics::stats::{Difference, paired_difference};
 
@@ -13,6 +12,10 @@ use crate::metrics::stats::{Difference, paired_difference};
 const ALPHA: f64 = 0.05;
 /// Random signs of a test.
 const SAMPLES: usize = 20_000;
+
+/// Resamples of an interval, and where drawing begins.
+pub(super) const RESAMPLES: usize = 2000;
+pub(super) const SEED: u64 = 42;
 
 /// What a recommendation looks at of one candidate.
 #[derive(Debug, Clone, PartialEq)]

@@ -305,14 +305,12 @@ impl Figures {
 
 /// What a reader finds who looks for the words as they are typed, with and without composing characters first.
 fn diagnostics(fixture: &Fixture, queries: &[&CjkQuery]) -> Result<BTreeMap<String, Lane>> {
-    let raw = |text: &str| text.to_lowercase();
-    let nfc = |text: &str| text.to_lowercase().nfc().collect::<String>();
-    let lanes: [(&str, &dyn Fn(&str) -> String); 2] = [("substring-raw", &raw), ("substring-nfc", &nfc)];
-    let each = lanes.into_iter().map(|(name, form)| {
-        let lane = lane(queries, |query| Ok(substring(&fixture.documents, &form(&query.query), form)))?;
-        Ok((name.to_owned(), lane))
-    });
-    each.collect()
+    let substring = |form: &dyn Fn(&str) -> String| {
+        lane(queries, |query| Ok(substring(&fixture.documents, &form(&query.query), form)))
+    };
+    let raw = substring(&|text| text.to_lowercase())?;
+    let nfc = substring(&|text| text.to_lowercase().nfc().collect())?;
+    Ok(BTreeMap::from([("substring-raw".into(), raw), ("substring-nfc".into(), nfc)]))
 }
 
 /// Documents in whose title and text every word occurs: those with the whole query first, then by how often words

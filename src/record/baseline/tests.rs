@@ -121,7 +121,7 @@ fn a_published_file_opens_and_a_changed_one_does_not() {
         (text.replace("\"label\":\"team\"", "\"label\":\"main\""), "not that of its `header_hash`"),
         (text.replace("\"published_at\":\"2026-05-04T", "\"published_at\":\"2026-05-44T"), "no moment"),
         (
-            unsealed(&text).replace(&format!("\"{}\"", header.rows_hash.clone().unwrap()), "null"),
+            unsealed(&text).replace(&format!("\"{}\"", header.rows_hash.clone().expect("is hashed")), "null"),
             "was taken out",
         ),
         (text.replace("\"row_count\":3,", ""), "missing field `row_count`"),

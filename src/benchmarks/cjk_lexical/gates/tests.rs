@@ -132,7 +132,7 @@ fn each_gate_fails_alone() {
         ("quality.zero-result-rate", |c| zh(c).zero_result_rate = 0.51),
         ("quality.additional-hits", |c| {
             // Identifiers apart: a lost one is another gate.
-            [0, 2, 3].map(|n| c.bm25.cases[n].answered = false);
+            [0, 2, 3].into_iter().for_each(|n| c.bm25.cases[n].answered = false);
         }),
         ("failure-coverage", |c| c.bm25.cases[2].figures.recall_10 = 0.5),
         ("latin.recall@10", |c| latin_of(c).recall_10 = 0.679),
