@@ -139,8 +139,9 @@ fn number(query_hash: &str) -> u64 {
 /// What a search asks, whatever it returned and in whatever text it is written; two rows with one are the same search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Search {
+    tool: captured::Tool,
     query: u64,
-    /// Hash of the command, the collections and of what was asked beside the text.
+    /// Hash of the collections and of what was asked beside the text.
     rest: u64,
 }
 
@@ -148,9 +149,9 @@ impl Search {
     fn of(row: &Captured) -> Self {
         let mut sources = row.source_ids.clone();
         sources.sort_unstable();
-        let rest = serde_json::to_vec(&(row.tool_name, sources, &row.asked)).expect("plain data is JSON");
+        let rest = serde_json::to_vec(&(sources, &row.asked)).expect("plain data is JSON");
         let rest = Sha256::digest(rest)[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-        Self { query: number(&query_hash(&row.query)), rest }
+        Self { tool: row.tool_name, query: number(&query_hash(&row.query)), rest }
     }
 }
 
@@ -164,7 +165,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Opens a baseline and checks all of it: the header, every row, their number, their hashes. It keeps 24
+    /// Opens a baseline and checks all of it: the header, every row, their number, their hashes. It keeps 32
     /// bytes a row.
     ///
     /// Fails, naming the line where there is one, on a file that is none or that was changed after it was published,
