@@ -98,3 +98,52 @@ fn a_kill_never_leaves_half_a_baseline() {
     }
     assert!(kept > 0, "no kill came before the end: {replaced} runs were whole");
 }
+
+fn cjk(extra: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rankgate"));
+    command
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["bench", "cjk-lexical", "--passes", "1"])
+        .args(extra);
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn a_selection_of_cjk_queries_is_reported_and_decides_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("corpus.jsonl", "{\"_id\": \"a\", \"title\": \"\", \"text\": \"备份保留三十五天\"}\n");
+    write("queries.jsonl", "{\"_id\": \"q\", \"text\": \"保留多少天\"}\n");
+    write("qrels.tsv", "query-id\tcorpus-id\tscore\nq\ta\t1\n");
+    let (code, out, err) =
+        cjk(&["--language", "ja", "--json", "--collection", folder.path().to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{err}");
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (&json["queries"], &json["selection"], &json["decision"]),
+        (&8.into(), &true.into(), &Value::Null)
+    );
+    let recall = &json["collections"][0]["recall@10"];
+    assert_eq!((&recall["words"], &recall["default"]), (&0.0.into(), &1.0.into()));
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/bench-cjk-lexical.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+    jsonschema::validate(&schema, &json).unwrap();
+
+    let (code, out, _) = cjk(&["--query", "zh-q004"]);
+    assert!(
+        code == Some(0) && out.contains("1 of 25 queries") && out.contains("nothing is decided"),
+        "{out}"
+    );
+    for (extra, wanted) in [
+        (&["--language", "th"][..], "no query of language `th`"),
+        (&["--query", "zh-q999"], "no query `zh-q999`"),
+        (&["--language", "ja", "--query", "zh-q004"], "no query is left"),
+        (&["--language", "ja", "--write"], "cannot be used with"),
+        (&["--fixture", "absent"], "manifest.json: cannot read"),
+        (&["--passes", "0"], "invalid value"),
+    ] {
+        let (code, out, err) = cjk(extra);
+        assert!(code == Some(2) && out.is_empty() && err.contains(wanted), "{code:?} {err}");
+    }
+}

@@ -65,7 +65,7 @@ pub fn gates(fixture: &Fixture) -> Result<Option<PromotionGates>> {
     // Whoever edits the floors and not the baseline is told so.
     let derived =
         PromotionGates::derive(gates.baseline.clone(), gates.comparison.clone(), &measured(&frozen)?)?;
-    if derived != gates {
+    if rounded(json!(derived)) != rounded(json!(gates)) {
         return Err(bad("the gates are not those that follow from the baseline".into()));
     }
     Ok(Some(gates))
@@ -74,6 +74,16 @@ pub fn gates(fixture: &Fixture) -> Result<Option<PromotionGates>> {
 fn measured(frozen: &Value) -> Result<Measured> {
     serde_json::from_value(frozen["measured"].clone())
         .map_err(|e| Error::input(format!("the frozen baseline: {e}")).with_hint(ANEW))
+}
+
+/// The value with numbers of nine digits: reading JSON may change the last one of a float.
+fn rounded(value: Value) -> Value {
+    match value {
+        Value::Number(number) => json!(format!("{:.9}", number.as_f64().unwrap_or(f64::NAN))),
+        Value::Array(items) => items.into_iter().map(rounded).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
+        other => other,
+    }
 }
 
 fn read(path: &Path) -> Result<String> {

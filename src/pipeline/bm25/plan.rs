@@ -5,7 +5,8 @@
 //! | `deploys` | the word (⅓) and its stem (⅔) | known words like it (½): 1–2 letters off, else the longest common beginning |
 //! | `real-time` | `realtime` (½) and `real time` side by side (½); besides, its parts (½) | its parts, each as a word |
 //! | `DEC-0054` | the same without the parts: half an identifier is another one | its parts, each as a word |
-//! | `数据库` | every pair of characters, and neighbouring pairs together (½) | |
+//! | `数据库` | every pair of characters, and neighbouring pairs together (⅛) | |
+//! | `動くと` | the same: a pair with hiragana counts ½, a pair of nothing else ¼ | |
 //! | `猫` | every word or run in which it occurs | |
 
 use std::collections::BTreeSet;
@@ -19,6 +20,11 @@ use super::{Layer, Reading};
 const EXACT: f32 = 1.0 / 3.0;
 /// Evidence that is only near to what was typed counts half.
 const NEAR: f32 = 0.5;
+/// What two overlapping pairs side by side add. Each has earned its own weight: more than a little would make a long
+/// common string outweigh the rare words of a query.
+const SIDE_BY_SIDE: f32 = 0.125;
+/// What a pair is worth by how many of its characters are hiragana, which mostly writes particles and endings.
+const HIRAGANA: [f32; 3] = [1.0, 0.5, 0.25];
 
 /// One way in which a text may have been written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +148,7 @@ fn of_run(pairs: Vec<String>) -> Vec<Wanted> {
     let single = pairs.len() == 1 && pairs[0].chars().nth(1).is_none();
     let plain = |text: &String, form| Wanted {
         text: text.clone(),
-        clues: vec![Clue::new("exact", 1.0, vec![form])],
+        clues: vec![Clue::new("exact", HIRAGANA[hiragana(text)], vec![form])],
         counts: true,
         instead: Instead::Nothing,
         support: Vec::new(),
@@ -156,9 +162,14 @@ fn of_run(pairs: Vec<String>) -> Vec<Wanted> {
     for (at, both) in pairs.windows(2).enumerate() {
         let form = Form::Phrase(vec![(0, both[0].clone()), (1, both[1].clone())]);
         let text = format!("{}{}", both[0], both[1].chars().last().unwrap_or_default());
-        out[at].support.push(supporting(text, vec![Clue::new("side by side", NEAR, vec![form])]));
+        out[at].support.push(supporting(text, vec![Clue::new("side by side", SIDE_BY_SIDE, vec![form])]));
     }
     out
+}
+
+/// How many of the characters of a pair are hiragana.
+fn hiragana(pair: &str) -> usize {
+    pair.chars().filter(|c| matches!(c, '\u{3041}'..='\u{309f}')).count().min(2)
 }
 
 /// The forms of a text that has to occur as it is: a quoted phrase or an exclusion. None without words.
