@@ -191,7 +191,7 @@ pub fn correctness(
         undecided.at_least(JUDGED, Some(judged), thresholds.judged_at_k);
         undecided.0.extend(missed.0);
         notes.push(format!(
-            "only {:.0} % of the first {k} documents were judged: judge more of them",
+            "only {:.0} % of the first {k} documents were judged: judge more of them, or accept that with --min-judged",
             100.0 * judged
         ));
     } else {

@@ -72,7 +72,8 @@ impl Staleness {
         let list: Vec<String> = self.differences.iter().map(Difference::words).collect();
         let error = || Error::input(format!("{name}: the baseline is stale: {}", list.join("; ")));
         (!list.is_empty()).then(|| {
-            error().with_hint("capture and publish it anew, or compare all the same with --allow-stale")
+            error().with_hint("capture and publish it anew, compare all the same with --allow-stale, or, where documents changed, gate by known \
+                 answers with --qrels")
         })
     }
 

@@ -67,7 +67,7 @@ impl Pipeline {
         .collect()
     }
 
-    /// The settings that the rankings of hybrid searches depend on. How thorough a search is stands in its row.
+    /// The settings that the rankings of hybrid searches depend on.
     fn ranking_settings(&self) -> BTreeMap<String, String> {
         let settings = &self.settings;
         [
@@ -76,6 +76,7 @@ impl Pipeline {
             ("candidates", settings.candidates.to_string()),
             ("rerank_depth", settings.rerank_depth.to_string()),
             ("graph", settings.graph.to_string()),
+            ("thoroughness", json!(settings.thoroughness).as_str().unwrap_or_default().to_string()),
         ]
         .map(|(name, value)| (name.to_string(), value))
         .into()
@@ -90,6 +91,7 @@ impl Pipeline {
             "rrf_k" => by_ranks,
             "rerank_depth" => request.rerank,
             "graph" => request.graph.is_none(),
+            "thoroughness" => request.thoroughness.is_none(),
             _ => true,
         });
         settings

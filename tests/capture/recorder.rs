@@ -107,7 +107,7 @@ fn a_row_holds_what_is_needed_to_search_again() {
     let left = |row: &Captured| row.fingerprints.settings.keys().cloned().collect::<Vec<_>>().join(" ");
     assert_eq!((left(search), left(vsearch), left(fast)), Default::default());
     assert_eq!(left(query), "candidates graph rrf_k");
-    assert_eq!(left(parted), "candidates fusion graph rerank_depth");
+    assert_eq!(left(parted), "candidates fusion graph rerank_depth thoroughness");
     // A passage for every document, or none at all.
     assert!(search.retrieved_chunk_ids.is_empty() && fast.retrieved_chunk_ids.is_empty());
     for row in [vsearch, query, parted, ask] {

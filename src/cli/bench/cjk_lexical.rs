@@ -22,7 +22,7 @@ use crate::error::{Error, Result, exit};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rankgate bench cjk-lexical
-  rankgate bench cjk-lexical --language ja --query zh-q004
+  rankgate bench cjk-lexical --language ja
   rankgate bench cjk-lexical --collection my-zh-collection --collection my-ja-collection
   rankgate bench cjk-lexical --write")]
 pub struct Args {

@@ -172,7 +172,7 @@ fn reasons(args: &Args, metrics: &BTreeMap<&'static str, Mean>, reliable: Option
     let (path, k) = (args.qrels.display(), args.known.k);
     if let Some(judged) = metrics.get("judged").filter(|_| reliable == Some(false)) {
         return vec![format!(
-            "nothing is decided: judged@{k} {:.3} is below {:.3}, judge more documents ({path})",
+            "nothing is decided: judged@{k} {:.3} is below {:.3}, judge more documents or accept that with --min-judged ({path})",
             judged.mean, args.known.min_judged
         )];
     }
