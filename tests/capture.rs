@@ -210,9 +210,13 @@ fn what_is_exported_is_what_was_kept_whatever_it_holds() {
     assert_eq!(read, Captured { id: Some(1), ..odd });
 
     let file = home.path("out.ndjson");
-    home.write("out.ndjson", "old");
     assert_eq!(home.run(&["eval", "export", "--to", "out.ndjson"]).1, "");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), out);
+    assert_eq!(home.run(&["eval", "export", "--to", "out.ndjson"]).0, Some(0), "an export is replaced");
+    home.write("notes.md", "mine");
+    let (code, _, err) = home.run(&["eval", "export", "--to", "notes.md"]);
+    assert!(code == Some(2) && err.contains("notes.md: holds no captured searches"), "{err}");
+    assert_eq!(std::fs::read_to_string(home.path("notes.md")).unwrap(), "mine");
     assert_eq!(home.run(&["eval", "export", "--to", "absent/out.ndjson"]).0, Some(2));
 }
 

@@ -24,15 +24,19 @@ pub fn write(dir: &Path, artefact: &Value, page: &str) -> Result<PathBuf> {
         let name = if number == 1 { day.clone() } else { format!("{day}-{number}") };
         let (data, read) = (dir.join(format!("{name}.json")), dir.join(format!("{name}.md")));
         number += 1;
-        if data.exists() || read.exists() {
+        if data.symlink_metadata().is_ok() || read.symlink_metadata().is_ok() {
             continue;
         }
-        match create_file(&data, "artefact", |out| out.write_all(text.as_bytes())) {
+        // The page first: what stops here leaves no artefact that reads as one.
+        match create_file(&read, "artefact", |out| out.write_all(page.as_bytes())) {
             // Another process was quicker.
-            Err(_) if data.exists() => continue,
+            Err(_) if read.exists() => continue,
             made => made?,
         }
-        create_file(&read, "artefact", |out| out.write_all(page.as_bytes()))?;
+        if let Err(error) = create_file(&data, "artefact", |out| out.write_all(text.as_bytes())) {
+            let _ = std::fs::remove_file(&read);
+            return Err(error);
+        }
         return Ok(data);
     }
 }

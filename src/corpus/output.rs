@@ -62,6 +62,10 @@ fn write_to(
 
 /// Whether `path` is a SQLite database: what a program keeps, and nobody wants to lose to a typing error.
 pub fn is_database(path: &Path) -> bool {
+    // A pipe would keep the reader waiting, and lose what it gave.
+    if !path.metadata().is_ok_and(|there| there.is_file()) {
+        return false;
+    }
     let mut start = [0; 16];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && &start == b"SQLite format 3\0"
@@ -140,6 +144,7 @@ mod tests {
         assert!(link.symlink_metadata().expect("is there").is_symlink());
         assert_eq!(std::fs::read(&file).expect("is there"), b"new");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs").success());
+        assert!(!is_database(&pipe), "nobody waits for what nobody writes");
         let reader = std::thread::spawn({
             let pipe = pipe.clone();
             move || std::fs::read(pipe).expect("reads")

@@ -109,14 +109,15 @@ fn a_kill_never_leaves_half_an_export() {
     assert_eq!(home.run(&args).0, Some(0));
     let whole_run = started.elapsed();
     let target = home.path("out.ndjson");
+    let old = std::fs::read_to_string(&target).unwrap().lines().next().unwrap().to_owned() + "\n";
     let mut stayed = 0;
     for moment in 0..KILLS {
-        home.write("out.ndjson", "old");
+        home.write("out.ndjson", &old);
         let mut child = home.command(&args).spawn().unwrap();
         std::thread::sleep(whole_run.mul_f64(share(moment)));
         child.kill().unwrap();
         child.wait().unwrap();
-        if std::fs::read(&target).unwrap() == b"old" {
+        if std::fs::read(&target).unwrap() == old.as_bytes() {
             stayed += 1;
         } else {
             assert_eq!(captured::read(&target).unwrap().filter(|row| row.is_ok()).count(), rows.len());

@@ -1,6 +1,7 @@
 //! `rankgate eval export`: captured searches as lines of JSON.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,8 +10,11 @@ use super::super::{capture, escape, leave};
 use super::duration;
 use crate::corpus::write_file;
 use crate::error::{Error, Result};
-use crate::record::{Captured, Tool};
+use crate::record::{Captured, FileKind, Tool};
 use crate::store::captures::{Captures, Wanted};
+
+/// Bytes of a file that show what it is; a row may be long.
+const BEGINNING: u64 = 1 << 20;
 
 /// Print captured searches, newest first, one JSON object a line
 ///
@@ -29,7 +33,7 @@ pub struct Args {
     /// Only searches of this command: ask, query, search or vsearch.
     #[arg(long, value_name = "NAME", value_parser = tool)]
     tool: Option<Tool>,
-    /// Write to a file, whole or not at all, instead of stdout.
+    /// Write to a file, whole or not at all, instead of stdout. An earlier export is replaced, no other file.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -71,7 +75,24 @@ fn to_stdout(captures: Option<&Captures>, wanted: &Wanted) -> Result<u64> {
     Ok(count)
 }
 
+/// Fails when `path` is a file with anything else in it than an earlier export.
+fn replaceable(path: &Path) -> Result<()> {
+    let there = path.metadata().is_ok_and(|there| there.is_file() && there.len() > 0);
+    if !there {
+        return Ok(());
+    }
+    let mut beginning = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
+    read.map_err(|e| Error::io("read", path, e))?;
+    if FileKind::of(&String::from_utf8_lossy(&beginning)) == Some(FileKind::Captured) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("{}: holds no captured searches, and would be replaced", path.display()))
+        .with_hint("choose another file"))
+}
+
 fn to_file(captures: Option<&Captures>, wanted: &Wanted, path: &Path) -> Result<u64> {
+    replaceable(path)?;
     let mut count = 0;
     let mut unreadable = None;
     let written = write_file(path, "captured searches", |out| {
