@@ -26,6 +26,8 @@ pub struct Rankings {
     pub name: String,
     /// Whether it says what each stage made of a document.
     pub knows_stages: bool,
+    /// Whether it holds captured searches, whose ids are what was asked.
+    captured: bool,
     /// Its rankings, in its order; no two have the same id or text.
     pub lists: Vec<List>,
 }
@@ -77,12 +79,13 @@ impl Rankings {
         } else {
             (run_lists(file, bytes)?, false)
         };
-        Ok(Self { name: name.into(), knows_stages, lists })
+        Ok(Self { name: name.into(), knows_stages, captured: is_row, lists })
     }
 
     /// The rankings of one candidate of an artefact. Fails when it failed.
     pub fn of(name: &str, artefact: &Artefact, candidate: &Candidate) -> Result<Self> {
-        Ok(Self { name: name.into(), knows_stages: true, lists: candidate_lists(artefact, candidate)? })
+        let lists = candidate_lists(artefact, candidate)?;
+        Ok(Self { name: name.into(), knows_stages: true, captured: false, lists })
     }
 }
 
@@ -91,10 +94,13 @@ fn captured_lists(file: &str, bytes: &[u8]) -> Result<Vec<List>> {
     let mut seen = HashSet::new();
     for row in captured::parse(file, bytes) {
         let (_, row) = row?;
+        let collection = row.asked.collection.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
+        let limit = row.asked.limit.map(|limit| format!(", {limit} at most")).unwrap_or_default();
+        let id = format!("{}{collection}{limit}: {}", row.tool_name.name(), row.query);
         // Of searches that occur more than once the first counts: the newest of an export.
-        if seen.insert(row.query.clone()) {
+        if seen.insert(id.clone()) {
             let docids = first(row.retrieved_slugs.into_iter());
-            lists.push(List { text: Some(row.query), docids, ..List::default() });
+            lists.push(List { id: Some(id), text: Some(row.query), docids, ..List::default() });
         }
     }
     Ok(lists)
@@ -220,7 +226,8 @@ pub struct Changed {
 
 /// Compares two files of rankings, of all queries or, where some are named, of those.
 ///
-/// Queries are matched by their ids, or by their texts where one of the files has no ids. Fails when nothing matches,
+/// Queries are matched by their ids: captured searches by command, collection, limit and text. Beside a file of another
+/// kind captured searches are matched by their texts, of which the first counts. Fails when nothing matches,
 /// and when a query that is named is in neither file.
 ///
 /// ```
@@ -238,18 +245,19 @@ pub struct Changed {
 /// # Ok::<(), rankgate::Error>(())
 /// ```
 pub fn compare(a: &Rankings, b: &Rankings, wanted: &[String]) -> Result<Changes> {
-    let by_id = a.lists.iter().chain(&b.lists).all(|list| list.id.is_some());
+    let by_id = a.captured == b.captured;
     let key = |list: &List| if by_id { list.id.clone() } else { list.text.clone() };
     let keyed = |rankings: &'_ Rankings| -> BTreeMap<String, usize> {
-        let keys = rankings.lists.iter().enumerate();
+        // Of several with one key the first counts, which is put in last.
+        let keys = rankings.lists.iter().enumerate().rev();
         keys.filter_map(|(at, list)| Some((key(list)?, at))).collect()
     };
     let (first, second) = (keyed(a), keyed(b));
     if let Some(absent) = wanted.iter().find(|id| !first.contains_key(*id) && !second.contains_key(*id)) {
         let what = format!("neither {} nor {} has a query `{absent}`", a.name, b.name);
         return Err(Error::not_found(what).with_hint(match by_id {
-            true => "name it by its id",
-            false => "name it by its text: captured searches have no ids",
+            true => "name it by its id, a captured search as `query: its text`",
+            false => "name it by its text: captured searches have no ids that others know",
         }));
     }
     let chosen = |key: &&String| wanted.is_empty() || wanted.contains(key);

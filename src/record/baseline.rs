@@ -318,6 +318,9 @@ fn verify(header: &Header, hashes: Vec<u64>, rows_hash: &str) -> Result<()> {
     if header.rows_hash.as_deref().is_some_and(|stated| stated != rows_hash) {
         return Err(changed("the rows are not those of the header's `rows_hash`".into()));
     }
+    if header.header_hash.is_none() && header.tool_version.is_some() {
+        return Err(changed("the header's `header_hash` was taken out".into()));
+    }
     Ok(())
 }
 

@@ -60,6 +60,14 @@ fn candidates_runs_and_captured_searches_compare_with_each_other() {
     let changes = compare(&rows, &Rankings::read(&bm25).unwrap(), &[]).unwrap();
     assert_eq!((changes.compared, changes.changed[0].query.as_str()), (1, "apple pie butter"));
     assert_eq!(changes.changed[0].diff.left[0].docid, "fig.md", "the first of equal searches counts");
+    // Searches of one text by another command are other searches.
+    let mut both = Vec::new();
+    Captured::new(Tool::Search, "apple pie butter", vec!["egg.md".into()]).write(&mut both).unwrap();
+    Captured::new(Tool::Query, "apple pie butter", vec!["fig.md".into()]).write(&mut both).unwrap();
+    let both = Rankings::read(&file(dir.path(), "both.ndjson", &String::from_utf8(both).unwrap())).unwrap();
+    let changes = compare(&rows, &both, &[]).unwrap();
+    assert_eq!((changes.compared, changes.unchanged), (1, 1));
+    assert_eq!(changes.only_b, ["search: apple pie butter"]);
     let nothing = compare(&rows, &Rankings::read(&run).unwrap(), &[]).unwrap_err().report();
     assert!(nothing.contains("no query in common"), "{nothing}");
 }

@@ -59,6 +59,10 @@ fn beside_a_stale_baseline_known_queries_are_answered() {
     }
     let (_, out, _) = bench.eval(&gate);
     assert!(out.contains("correctness: PASS") && out.contains("regression: INCONCLUSIVE"), "{out}");
+    let missed = ["gate", "--baseline", "ten.ndjson", "--qrels", "ten.json", "--mode", "bm25", "-k", "2"];
+    let missed = [&missed[..], &["--threshold-recall-at-k", "1"]].concat();
+    let (code, found) = bench.json(&missed, "gate.schema.json");
+    assert_eq!((code, &found["verdict"]), (Some(1), &"fail".into()), "what fails fails: {found}");
     let xml = bench.read("gate.xml");
     let document = roxmltree::Document::parse(&xml).unwrap();
     let error = document.descendants().find(|node| node.has_tag_name("error")).unwrap();

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::benchmarks::candidates::{Candidate, Job, Spec, measure, open_models};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, exit};
 
 /// Measure a job from stdin and write what was found to stdout: for the program itself
 #[derive(Debug, clap::Args)]
@@ -14,7 +14,12 @@ pub struct Args {}
 pub fn run(_: Args) -> Result<ExitCode> {
     let mut job = String::new();
     let stdin = std::path::Path::new("stdin");
-    std::io::stdin().read_to_string(&mut job).map_err(|e| Error::io("read", stdin, e))?;
+    std::io::stdin().read_line(&mut job).map_err(|e| Error::io("read", stdin, e))?;
+    // Whoever asked keeps the pipe open: when it ends, nobody waits for the result.
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(i32::from(exit::ERROR));
+    });
     let job: Job = serde_json::from_str(&job).map_err(|e| Error::input(format!("the job: {e}")))?;
     let cases: usize = job.sets.iter().map(|set| set.cases.len()).sum();
     let name = job.specs.first().map(Spec::id).unwrap_or_default();
@@ -52,12 +57,16 @@ fn in_a_process(job: &Job) -> Result<Result<Vec<Candidate>, String>> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let text = serde_json::to_vec(job).expect("a job is plain data with text keys");
+    let text = serde_json::to_string(job).expect("a job is plain data with text keys") + "\n";
+    let mut stdin = child.stdin.take();
     // A process that dies before it has read all of it says more by how it ended.
-    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(&text));
-    let output = child.wait_with_output().map_err(failed)?;
-    if !output.status.success() {
-        return Ok(Err(format!("its process ended with {}", output.status)));
+    let _ = stdin.as_mut().map(|stdin| stdin.write_all(text.as_bytes()));
+    let mut found = Vec::new();
+    let _ = child.stdout.take().map(|mut stdout| stdout.read_to_end(&mut found));
+    let status = child.wait().map_err(failed)?;
+    drop(stdin);
+    if !status.success() {
+        return Ok(Err(format!("its process ended with {status}")));
     }
-    Ok(serde_json::from_slice(&output.stdout).map_err(|e| format!("its process wrote no result: {e}")))
+    Ok(serde_json::from_slice(&found).map_err(|e| format!("its process wrote no result: {e}")))
 }

@@ -163,7 +163,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 fn code(args: &Args, report: &GateReport) -> u8 {
-    if report.regression_gate.is_refused() {
+    if report.regression_gate.is_refused() && report.verdict != Verdict::Fail {
         return exit::ERROR;
     }
     match (report.verdict, args.inconclusive) {
